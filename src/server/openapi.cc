@@ -49,19 +49,19 @@ constexpr std::string_view kKinds = R"json(
 constexpr std::string_view kDocument = R"json({
  "openapi": "3.1.0",
  "info": {
-  "title": "Weir", "version": "0.1.0", "summary": "A rate limiter: may this request pass?",
-  "description": "Header fields tell the limits, in the forms that the policy names; shown are the default ones."},
+  "title": "Weir", "version": "0.1.0", "summary": "Rate limiter: checks whether a request is within its limits",
+  "description": "Answers have rate limit header fields. The config selects their form; these are the default ones."},
  "paths": {
   "/v1/check": {
    "post": {
-    "summary": "May it pass?", "operationId": "check",
+    "summary": "Check a request and charge it", "operationId": "check",
     "parameters": [
      {
       "name": "peek", "in": "query", "allowEmptyValue": true, "schema": {"type": "boolean", "default": false},
-      "description": "Tells what would be answered, and charges nothing."},
+      "description": "Returns the decision without charging anything."},
      {
       "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "pattern": "^[!-~]{1,64}$"},
-      "description": "As the member `id`. A retry is free with the same key, or request, and the same cost."}],
+      "description": "Same as the member `id`. A retry of the same key or attributes and cost is not charged again."}],
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Check"}}}},
     "responses": {
@@ -71,24 +71,24 @@ constexpr std::string_view kDocument = R"json({
      "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/checks": {
    "post": {
-    "summary": "Many checks at once, each decided on its own", "operationId": "checks",
-    "description": "Decided in their order. A retry is free by an `id` of each check; Idempotency-Key is refused.",
+    "summary": "Check many requests at once, each decided separately", "operationId": "checks",
+    "description": "Decided in order. Give each check an `id` to make a retry free; Idempotency-Key is rejected.",
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Checks"}}}},
     "responses": {
      "200": {
-      "description": "One answer for each, in order.",
+      "description": "One answer for each check, in order.",
       "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Answers"}}}},
      "400": {"$ref": "#/components/responses/Bad"},
      "403": {"$ref": "#/components/responses/OtherSite"}, "413": {"$ref": "#/components/responses/TooLarge"},
      "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/reserve": {
    "post": {
-    "summary": "Takes what something may cost", "operationId": "reserve",
+    "summary": "Reserve the largest cost that a request may have", "operationId": "reserve",
     "parameters": [
      {
       "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "pattern": "^[!-~]{1,64}$"},
-      "description": "The same as the member `id`: that of a request that was allowed is not charged again."}],
+      "description": "Same as the member `id`. The id of an allowed request is not charged again."}],
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Reserve"}}}},
     "responses": {
@@ -98,12 +98,12 @@ constexpr std::string_view kDocument = R"json({
      "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/commit": {
    "post": {
-    "summary": "Settles a reservation for what it did cost", "operationId": "commit",
+    "summary": "Commit a reservation with its actual cost", "operationId": "commit",
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Settle"}}}},
     "responses": {
      "200": {
-      "description": "It is settled.",
+      "description": "The reservation is settled.",
       "headers": {
        "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
        "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
@@ -116,12 +116,12 @@ constexpr std::string_view kDocument = R"json({
      "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/cancel": {
    "post": {
-    "summary": "Gives a reservation back", "operationId": "cancel",
+    "summary": "Cancel a reservation and refund it", "operationId": "cancel",
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Settle"}}}},
     "responses": {
      "200": {
-      "description": "It is settled.",
+      "description": "The reservation is settled.",
       "headers": {
        "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
        "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
@@ -134,7 +134,7 @@ constexpr std::string_view kDocument = R"json({
      "413": {"$ref": "#/components/responses/TooLarge"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/acquire": {
    "post": {
-    "summary": "Takes permits until they are released, or lapse", "operationId": "acquire",
+    "summary": "Acquire permits until they are released or expire", "operationId": "acquire",
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Acquire"}}}},
     "responses": {
@@ -144,12 +144,12 @@ constexpr std::string_view kDocument = R"json({
      "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/release": {
    "post": {
-    "summary": "Gives permits back", "operationId": "release",
+    "summary": "Release permits", "operationId": "release",
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Release"}}}},
     "responses": {
      "200": {
-      "description": "Whether they were held.",
+      "description": "Whether there were permits to release.",
       "content": {
        "application/json": {
         "schema": {"type": "object", "required": ["released"], "properties": {"released": {"type": "boolean"}}}}}},
@@ -158,14 +158,14 @@ constexpr std::string_view kDocument = R"json({
      "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/keys": {
    "delete": {
-    "summary": "Forgets a key that checks bring along, under every algorithm", "operationId": "resetKey",
+    "summary": "Reset a key that checks send with their own limit, for every algorithm", "operationId": "resetKey",
     "parameters": [
      {
       "name": "key", "in": "query", "required": true, "schema": {"type": "string", "minLength": 1},
-      "description": "at most 4,096 bytes"}],
+      "description": "the key, at most 4,096 bytes"}],
     "responses": {
      "200": {
-      "description": "Whether there was anything to forget.",
+      "description": "Whether there was anything to reset.",
       "content": {
        "application/json": {
         "schema": {"type": "object", "required": ["reset"], "properties": {"reset": {"type": "boolean"}}}}}},
@@ -173,28 +173,32 @@ constexpr std::string_view kDocument = R"json({
      "403": {"$ref": "#/components/responses/OtherSite"}, "503": {"$ref": "#/components/responses/Busy"}}}},
   "/v1/keys/{rule}": {
    "delete": {
-    "summary": "Forgets what a rule has counted for these attributes", "operationId": "resetRule",
-    "description": "Named ones are header.NAME and entry.NAME. All that the rule counts by must be given.",
+    "summary": "Reset what a rule has counted for these attributes", "operationId": "resetRule",
+    "description": "Give every attribute that the rule counts by; headers as `header.NAME`, entries as `entry.NAME`.",
     "parameters": [
      {
       "name": "rule", "in": "path", "required": true, "schema": {"type": "string", "minLength": 1, "maxLength": 64}},
      {
       "name": "user", "in": "query", "schema": {"type": "string"},
-      "description": "who asks, as the caller has found out"},
-     {"name": "api_key", "in": "query", "schema": {"type": "string"}, "description": "counted by its hash"},
+      "description": "the user, as identified by the caller"},
+     {
+      "name": "api_key", "in": "query", "schema": {"type": "string"},
+      "description": "the API key; counted by its hash"},
      {
       "name": "ip", "in": "query", "schema": {"type": "string"},
-      "description": "the address of the peer; who is behind a trusted proxy is found in the headers"},
-     {"name": "tenant", "in": "query", "schema": {"type": "string"}, "description": "whom the user belongs to"},
-     {"name": "plan", "in": "query", "schema": {"type": "string"}, "description": "what has been paid for"},
-     {"name": "method", "in": "query", "schema": {"type": "string"}, "description": "GET"},
-     {"name": "host", "in": "query", "schema": {"type": "string"}, "description": "api.example.com"},
+      "description": "the peer's address; if it is a trusted proxy, the client's address is read from the headers"},
+     {
+      "name": "tenant", "in": "query", "schema": {"type": "string"},
+      "description": "the tenant that the user belongs to"},
+     {"name": "plan", "in": "query", "schema": {"type": "string"}, "description": "the plan, such as free or pro"},
+     {"name": "method", "in": "query", "schema": {"type": "string"}, "description": "the HTTP method, such as GET"},
+     {"name": "host", "in": "query", "schema": {"type": "string"}, "description": "the host, such as api.example.com"},
      {
       "name": "path", "in": "query", "schema": {"type": "string"},
-      "description": "with its query, as the client sent it"}],
+      "description": "the path with its query, as the client sent it"}],
     "responses": {
      "200": {
-      "description": "Whether there was anything to forget.",
+      "description": "Whether there was anything to reset.",
       "content": {
        "application/json": {
         "schema": {"type": "object", "required": ["reset"], "properties": {"reset": {"type": "boolean"}}}}}},
@@ -206,7 +210,7 @@ constexpr std::string_view kDocument = R"json({
     {"$ref": "#/components/parameters/X-Forwarded-Uri"}, {"$ref": "#/components/parameters/X-Forwarded-Method"},
     {"$ref": "#/components/parameters/X-Forwarded-Host"}, {"$ref": "#/components/parameters/X-Forwarded-For"},
     {"$ref": "#/components/parameters/X-API-Key"}],
-   "summary": "May the request that a proxy received pass? Any method will do.",
+   "summary": "Check a request that a proxy received (forward-auth); every method is accepted",
    "get": {
     "operationId": "auth_get",
     "responses": {
@@ -253,7 +257,7 @@ constexpr std::string_view kDocument = R"json({
     {"$ref": "#/components/parameters/X-Forwarded-Uri"}, {"$ref": "#/components/parameters/X-Forwarded-Method"},
     {"$ref": "#/components/parameters/X-Forwarded-Host"}, {"$ref": "#/components/parameters/X-Forwarded-For"},
     {"$ref": "#/components/parameters/X-API-Key"}],
-   "summary": "May the request that a proxy received pass? Any method will do.",
+   "summary": "Check a request that a proxy received (forward-auth); every method is accepted",
    "get": {
     "operationId": "auth_get_below",
     "responses": {
@@ -266,7 +270,7 @@ constexpr std::string_view kDocument = R"json({
      "503": {"$ref": "#/components/responses/Busy"}}}},
   "/": {
    "get": {
-    "summary": "How to ask", "operationId": "welcome",
+    "summary": "How to use this API", "operationId": "welcome",
     "responses": {
      "200": {"description": "A page of text.", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
   "/livez": {
@@ -275,10 +279,10 @@ constexpr std::string_view kDocument = R"json({
     "responses": {"200": {"description": "`ok`", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
   "/readyz": {
    "get": {
-    "summary": "Whether to send requests", "operationId": "readyz",
+    "summary": "Whether the server is ready for requests", "operationId": "readyz",
     "responses": {
      "200": {"description": "`ok`", "content": {"text/plain": {"schema": {"type": "string"}}}},
-     "503": {"description": "It is stopping.", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
+     "503": {"description": "The server is stopping.", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
   "/json": {
    "post": {
     "summary": "Envoy's rate limit service in protobuf's JSON", "operationId": "rls",
@@ -286,20 +290,20 @@ constexpr std::string_view kDocument = R"json({
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsRequest"}}}},
     "responses": {
      "200": {
-      "description": "It passes.",
+      "description": "The request is allowed.",
       "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsResponse"}}}},
      "429": {
-      "description": "It does not.",
+      "description": "The request is denied.",
       "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RlsResponse"}}}},
      "400": {
-      "description": "The request is wrong, and told how.",
+      "description": "The request is invalid; the body says why.",
       "content": {
        "text/plain": {"schema": {"type": "string"}},
        "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
      "403": {"$ref": "#/components/responses/OtherSite"}, "413": {"$ref": "#/components/responses/TooLarge"}}}},
   "/healthcheck": {
    "get": {
-    "summary": "The same, as Envoy's rate limit service has it", "operationId": "healthcheck",
+    "summary": "Whether the server is up, as in Envoy's rate limit service", "operationId": "healthcheck",
     "responses": {"200": {"description": "`OK`", "content": {"text/plain": {"schema": {"type": "string"}}}}}}},
   "/openapi.json": {
    "get": {
@@ -309,7 +313,7 @@ constexpr std::string_view kDocument = R"json({
  "components": {
   "schemas": {
    "Id": {"type": "string", "minLength": 1, "maxLength": 64},
-   "Key": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "what is counted under"},
+   "Key": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "the key to count under"},
    "Rate": {
     "type": "string", "pattern": "^(0|[1-9][0-9]{0,5})/([1-9][0-9]{0,2})?(ms|s|min|h|day)$",
     "examples": ["100/min", "5/10s"]},
@@ -324,27 +328,28 @@ constexpr std::string_view kDocument = R"json({
     "examples": ["20 concurrent", "20 concurrent for 5min"]},
    "Cost": {
     "type": "integer", "minimum": -9007199254740992, "maximum": 9007199254740992, "default": 1,
-    "description": "permits; 0 asks only, negative gives back"},
-   "Spent": {"type": "integer", "minimum": 0, "maximum": 1099511627776, "default": 1, "description": "permits"},
-   "User": {"type": "string", "description": "who asks, as the caller has found out"},
-   "Api_key": {"type": "string", "description": "counted by its hash"},
+    "description": "permits; 0 charges nothing, a negative cost refunds"},
+   "NonNegativeCost": {
+    "type": "integer", "minimum": 0, "maximum": 1099511627776, "default": 1, "description": "permits"},
+   "User": {"type": "string", "description": "the user, as identified by the caller"},
+   "Api_key": {"type": "string", "description": "the API key; counted by its hash"},
    "Ip": {
     "type": "string",
-    "description": "the address of the peer; who is behind a trusted proxy is found in the headers",
+    "description": "the peer's address; if it is a trusted proxy, the client's address is read from the headers",
     "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}, {"maxLength": 0}]},
-   "Tenant": {"type": "string", "description": "whom the user belongs to"},
-   "Plan": {"type": "string", "description": "what has been paid for"},
-   "Method": {"type": "string", "description": "GET"},
-   "Host": {"type": "string", "description": "api.example.com"},
-   "Path": {"type": "string", "description": "with its query, as the client sent it", "maxLength": 8192},
+   "Tenant": {"type": "string", "description": "the tenant that the user belongs to"},
+   "Plan": {"type": "string", "description": "the plan, such as free or pro"},
+   "Method": {"type": "string", "description": "the HTTP method, such as GET"},
+   "Host": {"type": "string", "description": "the host, such as api.example.com"},
+   "Path": {"type": "string", "description": "the path with its query, as the client sent it", "maxLength": 8192},
    "Headers": {
     "type": "object", "maxProperties": 256, "additionalProperties": {"type": "string"},
-    "description": "of the request, by name"},
+    "description": "header fields of the request, by name"},
    "Entries": {
     "type": "object", "maxProperties": 256, "additionalProperties": {"type": "string"},
-    "description": "anything else that rules look at, by name"},
+    "description": "other attributes that rules use, by name"},
    "Check": {
-    "description": "A key and a limit of its own, or what is known of a request, by which the rules decide.",
+    "description": "Either a key with its own limit, or the attributes of a request, which the rules decide.",
     "anyOf": [@Cost@]},
    "Checks": {
     "anyOf": [
@@ -354,13 +359,13 @@ constexpr std::string_view kDocument = R"json({
      {"$ref": "#/components/schemas/CheckItems"}]},
    "CheckItems": {
     "type": "array",
-    "description": "10,000 at most, each like the body of /v1/check. A wrong one is told so in its place."},
+    "description": "At most 10,000 checks, each like the body of /v1/check. An invalid one is answered by an error."},
    "Reserve": {
-    "description": "What it may cost; `id` is the caller's own, or one is made.",
-    "anyOf": [@Spent@]},
+    "description": "The largest cost that the request may have. Without an `id`, the server generates one.",
+    "anyOf": [@NonNegativeCost@]},
    "Settle": {
-    "description": "The `id` of the reservation, the same key and limit or the same attributes, and what it did cost.",
-    "anyOf": [@Spent with id@]},
+    "description": "The `id` of the reservation, the same key and limit or the same attributes, and the actual cost.",
+    "anyOf": [@NonNegativeCost with id@]},
    "Acquire": {
     "type": "object", "required": ["key", "limit"], "additionalProperties": false,
     "properties": {
@@ -375,39 +380,41 @@ constexpr std::string_view kDocument = R"json({
     "required": ["rule", "limit_text", "allowed", "limit", "remaining", "reset_after", "retry_after", "delay"],
     "properties": {
      "rule": {"type": "string"},
-     "limit_text": {"type": "string", "description": "the limit that binds, as it was written"},
+     "limit_text": {"type": "string", "description": "the binding limit, as written"},
      "allowed": {"type": "boolean"},
      "limit": {
-      "type": "integer", "minimum": 0, "description": "a bucket's capacity, else the permits of a period"},
-     "remaining": {"type": "integer", "minimum": 0, "description": "the largest cost that would pass now"},
+      "type": "integer", "minimum": 0, "description": "the capacity of a bucket, else the permits of a period"},
+     "remaining": {"type": "integer", "minimum": 0, "description": "the largest cost that would be allowed now"},
      "reset_after": {
-      "type": "number", "minimum": 0, "description": "seconds until, without traffic, all permits are back"},
+      "type": "number", "minimum": 0, "description": "seconds until all permits are available again, without traffic"},
      "retry_after": {
-      "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
-     "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
+      "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if allowed, null if it never can be"},
+     "delay": {
+      "type": "number", "minimum": 0, "description": "seconds to wait before the request proceeds (leaky_bucket)"},
      "decided_by": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
-              "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table"}}},
+              "description": "in a fleet: by Redis, by a cached denial, or without Redis; no_room: full table"}}},
    "Decision": {
     "type": "object", "required": ["allowed"],
-    "description": "Numbers are those of the limit that binds, if one does; `rule` to `limits` are told by the rules.",
+    "description": "Numbers are those of the binding limit, if there is one. Only rules give `rule` to `limits`.",
     "properties": {
      "allowed": {"type": "boolean"},
      "limit": {
-      "type": "integer", "minimum": 0, "description": "a bucket's capacity, else the permits of a period"},
-     "remaining": {"type": "integer", "minimum": 0, "description": "the largest cost that would pass now"},
+      "type": "integer", "minimum": 0, "description": "the capacity of a bucket, else the permits of a period"},
+     "remaining": {"type": "integer", "minimum": 0, "description": "the largest cost that would be allowed now"},
      "reset_after": {
-      "type": "number", "minimum": 0, "description": "seconds until, without traffic, all permits are back"},
+      "type": "number", "minimum": 0, "description": "seconds until all permits are available again, without traffic"},
      "retry_after": {
-      "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if it passes, null if it never will"},
-     "delay": {"type": "number", "minimum": 0, "description": "seconds until its turn, of a leaky bucket"},
+      "type": ["number", "null"], "minimum": 0, "description": "seconds; 0 if allowed, null if it never can be"},
+     "delay": {
+      "type": "number", "minimum": 0, "description": "seconds to wait before the request proceeds (leaky_bucket)"},
      "decided_by": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
-              "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table"},
+              "description": "in a fleet: by Redis, by a cached denial, or without Redis; no_room: full table"},
      "rule": {"type": "string"},
-     "limit_text": {"type": "string", "description": "the limit that binds, as it was written"},
+     "limit_text": {"type": "string", "description": "the binding limit, as written"},
      "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing", "ambiguous_path"]},
      "limits": {
       "type": "array", "items": {"$ref": "#/components/schemas/RuleLimit"},
-      "description": "every limit that the rules named, in order; of a denial, by default, the one that denies"},
+      "description": "every limit that applied, in order; in a denial, by default, only the limit that denied"},
      "reservation": {"$ref": "#/components/schemas/Id"}, "id": {"$ref": "#/components/schemas/Id"}}},
    "Problem": {
     "type": "object", "required": ["type", "title", "status", "detail"], "description": "RFC 9457",
@@ -459,20 +466,20 @@ constexpr std::string_view kDocument = R"json({
     "description": "draft-ietf-httpapi-ratelimit-headers: every limit",
     "schema": {"type": "string", "examples": ["\"login: 5/5min\";q=5;w=300"]}},
    "RateLimit": {
-    "description": "the limit that binds",
+    "description": "the binding limit",
     "schema": {"type": "string", "examples": ["\"login: 5/5min\";r=4;t=300"]}},
    "Retry-After": {
-    "description": "seconds, rounded up; never 0; none if it can never pass",
+    "description": "seconds, rounded up, at least 1; absent if the request can never be allowed",
     "schema": {"type": "integer", "minimum": 1}},
    "X-Weir-Status": {
-    "description": "what was decided, whatever the status of a denial",
+    "description": "200 if allowed, 429 if denied, whatever status the config sets for denials",
     "schema": {"type": "integer", "enum": [200, 429]}},
    "X-Weir-Decided-By": {
-    "description": "of a fleet: by Redis, by what it said before, or without it; no_room: a full table",
+    "description": "in a fleet: by Redis, by a cached denial, or without Redis; no_room: full table",
     "schema": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"]}}},
   "responses": {
    "Allowed": {
-    "description": "It passes, and is charged.",
+    "description": "The request is allowed and charged.",
     "headers": {
      "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
      "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
@@ -481,7 +488,7 @@ constexpr std::string_view kDocument = R"json({
      "RateLimit": {"$ref": "#/components/headers/RateLimit"}},
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Decision"}}}},
    "Denied": {
-    "description": "Not now. Nothing is charged.",
+    "description": "The request is denied. Nothing is charged.",
     "headers": {
      "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
      "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
@@ -491,29 +498,29 @@ constexpr std::string_view kDocument = R"json({
      "Retry-After": {"$ref": "#/components/headers/Retry-After"}},
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Denial"}}}},
    "Bad": {
-    "description": "The request is wrong, and told how. Nothing is charged.",
+    "description": "The request is invalid; `detail` says why. Nothing is charged.",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
    "OtherSite": {
-    "description": "A web page sent it, and --allow-origin does not allow its origin. Nothing is charged.",
+    "description": "A web page sent the request, and `--allow-origin` does not allow its origin. Nothing is charged.",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
    "Lacking": {
-    "description": "The rule counts by an attribute that was not given.",
+    "description": "The request lacks an attribute that the rule counts by.",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
    "Conflict": {
-    "description": "Idempotency-Key and `id` differ, or a reservation of this id is open already.",
+    "description": "`Idempotency-Key` and `id` differ, or a reservation with this id is already open.",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
    "NotFound": {
-    "description": "There is no such thing, or not any more.",
+    "description": "The reservation or rule does not exist, or no longer exists.",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
    "TooLarge": {
-    "description": "More than 1 MiB (4 MiB of /v1/checks), or more than 10,000 checks.",
+    "description": "The body has more than 1 MiB (4 MiB for /v1/checks) or more than 10,000 checks.",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}},
    "Busy": {
-    "description": "There is no room for another key, or something that is needed cannot be had.",
+    "description": "The server is overloaded or out of capacity, or something that the request needs is unavailable.",
     "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     "headers": {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}},
    "Passes": {
-    "description": "It passes; the body is empty. May be held back until a leaky bucket's turn.",
+    "description": "The request is allowed; the body is empty. For a leaky_bucket, the answer may be delayed.",
     "headers": {
      "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
      "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
@@ -523,7 +530,7 @@ constexpr std::string_view kDocument = R"json({
      "X-Weir-Status": {"$ref": "#/components/headers/X-Weir-Status"},
      "X-Weir-Decided-By": {"$ref": "#/components/headers/X-Weir-Decided-By"}}},
    "DoesNotPass": {
-    "description": "It does not pass (429, or what the policy says), or two fields contradict each other (400).",
+    "description": "The request is denied (429, or the status in the config), or two header fields conflict (400).",
     "headers": {
      "X-RateLimit-Limit": {"$ref": "#/components/headers/X-RateLimit-Limit"},
      "X-RateLimit-Remaining": {"$ref": "#/components/headers/X-RateLimit-Remaining"},
@@ -537,18 +544,19 @@ constexpr std::string_view kDocument = R"json({
   "parameters": {
    "X-Forwarded-Uri": {
     "name": "X-Forwarded-Uri", "in": "header", "schema": {"type": "string"},
-    "description": "path and query of the original request; X-Original-URI and X-Original-URL, too"},
+    "description": "path and query of the original request; also accepted: X-Original-URI, X-Original-URL"},
    "X-Forwarded-Method": {
     "name": "X-Forwarded-Method", "in": "header", "schema": {"type": "string"},
-    "description": "X-Original-Method, too"},
+    "description": "method of the original request; also accepted: X-Original-Method"},
    "X-Forwarded-Host": {
-    "name": "X-Forwarded-Host", "in": "header", "schema": {"type": "string"}, "description": "without it, Host"},
+    "name": "X-Forwarded-Host", "in": "header", "schema": {"type": "string"},
+    "description": "host of the original request; default: Host"},
    "X-Forwarded-For": {
     "name": "X-Forwarded-For", "in": "header", "schema": {"type": "string"},
-    "description": "believed if the policy trusts the peer"},
+    "description": "addresses of client and proxies; used only if the config trusts the peer"},
    "X-API-Key": {
     "name": "X-API-Key", "in": "header", "schema": {"type": "string"},
-    "description": "the request's api_key. A made-up key is a client of its own: have a rule per ip, too."}}}}
+    "description": "the request's api_key. Clients can invent keys, and each counts separately: add a rule per ip."}}}}
 )json";
 
 void fill_in(std::string& text, std::string_view mark, std::string_view with) {
@@ -570,8 +578,8 @@ std::string kinds_of(std::string_view cost, Id id) {
 std::string put_together() {
   std::string text(kDocument);
   fill_in(text, "@Cost@", kinds_of("Cost", Id::may_be));
-  fill_in(text, "@Spent@", kinds_of("Spent", Id::may_be));
-  fill_in(text, "@Spent with id@", kinds_of("Spent", Id::must_be));
+  fill_in(text, "@NonNegativeCost@", kinds_of("NonNegativeCost", Id::may_be));
+  fill_in(text, "@NonNegativeCost with id@", kinds_of("NonNegativeCost", Id::must_be));
   return text;
 }
 
