@@ -23,8 +23,8 @@ Result<Address> parse_path(std::string_view text) {
   Address address{{}, 0, std::string(text.substr(kUnix.size()))};
   if (address.path.empty()) return bad_address(text, "the path of the socket is missing");
   if (address.path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return bad_address(
-        text, "the path of a socket has at most " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
+    return bad_address(text,
+                       "a socket path has at most " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
   }
   return address;
 }
@@ -45,17 +45,17 @@ bool is_numeric(const std::string& host) {
 
 Result<Address> parse_address(std::string_view text) {
   if (text.starts_with(kUnix)) return parse_path(text);
-  if (text.find("://") != std::string_view::npos) return bad_address(text, "leave out what stands before the host");
-  if (parse_port(text)) return bad_address(text, "a port alone has a colon before it");
+  if (text.find("://") != std::string_view::npos) return bad_address(text, "leave out the scheme");
+  if (parse_port(text)) return bad_address(text, "a port alone needs a colon before it");
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || text.ends_with(']')) return bad_address(text, "the port is missing");
   const auto port = parse_port(text.substr(colon + 1));
-  if (!port) return bad_address(text, "the port is a number from 0 to 65535");
+  if (!port) return bad_address(text, "the port must be a number from 0 to 65535");
   std::string_view host = text.substr(0, colon);
   const bool has_brackets = host.starts_with('[') && host.ends_with(']');
   if (has_brackets) host = host.substr(1, host.size() - 2);
   if (!has_brackets && host.find(':') != std::string_view::npos) {
-    return bad_address(text, "an IPv6 address stands in brackets");
+    return bad_address(text, "an IPv6 address needs brackets");
   }
   Address address{std::string(host), *port, {}};
   if (host.empty() && !has_brackets) address.host = "127.0.0.1";

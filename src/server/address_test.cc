@@ -35,10 +35,10 @@ TEST(Address, IsRefusedWithTheReason) {
 
 TEST(Address, NamesTheMistake) {
   const auto reason = [](const char* bad) { return parse_address(bad).error().message; };
-  EXPECT_NE(reason("8080").find("a port alone has a colon before it"), std::string::npos) << reason("8080");
+  EXPECT_NE(reason("8080").find("a port alone needs a colon before it"), std::string::npos) << reason("8080");
   EXPECT_NE(reason("[::1]").find("the port is missing"), std::string::npos) << reason("[::1]");
-  EXPECT_NE(reason("http://127.0.0.1:8080").find("leave out what stands before the host"), std::string::npos);
-  EXPECT_NE(reason("127.0.0.1:x").find("the port is a number"), std::string::npos);
+  EXPECT_NE(reason("http://127.0.0.1:8080").find("leave out the scheme"), std::string::npos);
+  EXPECT_NE(reason("127.0.0.1:x").find("the port must be a number"), std::string::npos);
 }
 
 TEST(Address, IsWrittenAsItIsRead) {

@@ -76,7 +76,7 @@ void DenialLog::tell_rest(Micros now) {
   const std::uint64_t untold = before >> kCountBits < second ? untold_.exchange(0) : 0;
   if (untold == 0) return;
   const std::string number = std::to_string(untold);
-  log(LogLevel::info, "more denials", {{"not_logged", number}});
+  log(LogLevel::info, "denials not logged", {{"not_logged", number}});
 }
 
 // If no denial follows, no line reports the unlogged ones. So log them a second after a second's first denial.

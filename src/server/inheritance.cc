@@ -57,12 +57,12 @@ int option_of(int socket, int option) {
 // Whether it can be a listener's socket. Also makes it non-blocking and close-on-exec.
 Result<void> look_at(int number) {
   const int type = option_of(number, SO_TYPE), family = option_of(number, SO_DOMAIN);
-  if (type < 0) return fail(wrong(number, "is not an open socket; give it one that listens"));
+  if (type < 0) return fail(wrong(number, "is not an open socket; pass a listening socket"));
   if (type != SOCK_STREAM || (family != AF_INET && family != AF_INET6 && family != AF_UNIX)) {
-    return fail(wrong(number, "is not a stream; write ListenStream= in its .socket unit"));
+    return fail(wrong(number, "is not a stream socket; write ListenStream= in its .socket unit"));
   }
   if (option_of(number, SO_ACCEPTCONN) != 1) {
-    return fail(wrong(number, "does not listen; write Accept=no in its .socket unit"));
+    return fail(wrong(number, "is not a listening socket; write Accept=no in its .socket unit"));
   }
   fcntl(number, F_SETFD, FD_CLOEXEC);
   fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK);

@@ -54,7 +54,7 @@ void Life::on_signal(int signal) {
   if (signal == SIGHUP) {
     manager([](ServiceManager& manager) { manager.reloading(); });
     if (on_hangup_) return on_hangup_();
-    log(LogLevel::info, "nothing to read again: the server was started without --config and without TLS");
+    log(LogLevel::info, "nothing to reload: the server was started without --config and without TLS");
     return manager([](ServiceManager& manager) { manager.ready(); });
   }
   if (signal == SIGUSR2) return begin_upgrade();
@@ -64,7 +64,7 @@ void Life::on_signal(int signal) {
   }
   if (successor_) hear_successor();  // it may serve by now, and then it keeps the listeners
   if (has_handed_over_) return;      // already ending
-  if (successor_) give_up_upgrade("the server is told to stop");
+  if (successor_) give_up_upgrade("the server received a signal to stop");
   stop(signal == SIGTERM ? settings_.drain_delay : Micros{0});
 }
 
@@ -88,7 +88,7 @@ void Life::on_time() {
     ask(Wish::leave);
   }
   if (now >= end_at_) end_at_once();
-  if (now >= successor_due_) give_up_upgrade("it was not ready in time");
+  if (now >= successor_due_) give_up_upgrade("the successor was not ready in time");
   if (now >= heartbeat_->due()) {
     std::vector<std::uint64_t> ticks;
     for (std::size_t i = 0; i < serving_; ++i) ticks.push_back(loops_[i]->counts().ticks.get());
@@ -97,30 +97,30 @@ void Life::on_time() {
 }
 
 std::string_view Life::why_no_upgrade() const {
-  if (is_stopping_ || has_handed_over_) return "the server is ending";
-  if (successor_) return "one is under way";
+  if (is_stopping_ || has_handed_over_) return "the server is shutting down";
+  if (successor_) return "an upgrade is already in progress";
   if (!settings_.keeps_state) {
-    return "all counts would be forgotten, since they are in memory only; start the server with --state FILE";
+    return "counts are in memory only, so an upgrade would lose them; start the server with --state FILE";
   }
-  if (getpid() == 1) return "this is process 1, and whatever runs beside it would end with it; restart the container";
+  if (getpid() == 1) return "this is process 1, and when it exits, the container ends; restart the container";
   return {};
 }
 
 void Life::begin_upgrade() {
   if (const std::string_view why = why_no_upgrade(); !why.empty()) {
-    return log(LogLevel::error, "no upgrade", {{"reason", why}});
+    return log(LogLevel::error, "cannot start upgrade", {{"reason", why}});
   }
   auto started = Successor::start(settings_.succession, sockets_.sockets(), sockets_.doors_with_files());
-  if (!started) return log(LogLevel::error, "no upgrade", {{"reason", started.error().message}});
+  if (!started) return log(LogLevel::error, "cannot start upgrade", {{"reason", started.error().message}});
   successor_ = *std::move(started);
   successor_due_ = stopwatch() + settings_.upgrade_max;
-  log(LogLevel::info, "a successor is starting", {{"pid", std::to_string(successor_->pid())}});
+  log(LogLevel::info, "upgrade started, waiting for the successor", {{"pid", std::to_string(successor_->pid())}});
 }
 
 void Life::give_up_upgrade(std::string_view why) {
   successor_due_ = kNever;
   if (successor_->why().empty()) successor_->end();
-  log(LogLevel::error, "no upgrade, this process goes on", {{"reason", why}});
+  log(LogLevel::error, "upgrade failed, this process keeps serving", {{"reason", why}});
   successor_.reset();
 }
 
@@ -137,7 +137,7 @@ void Life::hear_successor() {
 
 void Life::hand_over() {
   const pid_t pid = successor_->pid();
-  log(LogLevel::info, "the successor serves; this process finishes what it has begun", {{"pid", std::to_string(pid)}});
+  log(LogLevel::info, "successor took over, draining this process", {{"pid", std::to_string(pid)}});
   manager([pid](ServiceManager& manager) { manager.hand_over(pid); });
   successor_.reset();
   successor_due_ = kNever;
@@ -149,7 +149,7 @@ void Life::hand_over() {
 
 // Safe for the state file, whose content is consistent at any moment.
 void Life::end_at_once() {
-  log(LogLevel::error, "the server was told to stop twice and ends at once, though something in it still waits");
+  log(LogLevel::error, "second stop signal, exiting although a thread is still waiting");
   end_log();
   _exit(1);
 }

@@ -63,7 +63,7 @@ TEST_F(LifeDeathTest, ASecondSignalEndsItThoughALoopHangs) {
     std::raise(SIGTERM);
     life.run();
   };
-  EXPECT_EXIT(live(), testing::ExitedWithCode(1), "ends at once");
+  EXPECT_EXIT(live(), testing::ExitedWithCode(1), "second stop signal, exiting");
 }
 
 TEST_F(LifeTest, ASuccessorThatServesOutlivesASignalForItsPredecessor) {
@@ -83,7 +83,7 @@ TEST_F(LifeTest, ASuccessorThatServesOutlivesASignalForItsPredecessor) {
   EXPECT_EQ(asked, (std::vector{Wish::shut, Wish::drain})) << "as after any other handing over";
 }
 
-TEST_F(LifeDeathTest, AHangupWithNothingToReadAgainIsToldAndEndsNothing) {
+TEST_F(LifeDeathTest, AHangupWithNothingToReloadIsLoggedAndEndsNothing) {
   const auto live = [this] {
     alarm(120);
     settings.drain_delay = Micros{0};
@@ -93,7 +93,7 @@ TEST_F(LifeDeathTest, AHangupWithNothingToReadAgainIsToldAndEndsNothing) {
     life.run();
     _exit(0);
   };
-  EXPECT_EXIT(live(), testing::ExitedWithCode(0), "nothing to read again");
+  EXPECT_EXIT(live(), testing::ExitedWithCode(0), "nothing to reload");
 }
 
 }  // namespace

@@ -56,10 +56,9 @@ Error cannot_listen(std::string_view option, const Address& address, int error) 
   std::string message = "cannot listen on " + to_string(address) + ": ";
   const std::string free_port = std::string(option) + " " + to_string({address.host, 0, {}});
   if (address.is_unix()) {
-    message += error == EADDRINUSE ? "another server is listening there. Choose another path"
-                                   : std::string(std::strerror(error)) +
-                                         ". Choose a path in a folder that is there "
-                                         "and may be written to";
+    message += error == EADDRINUSE
+                   ? "another server is listening there. Choose another path"
+                   : std::string(std::strerror(error)) + ". Choose a path in an existing, writable folder";
   } else if (error == EADDRINUSE) {
     message += "the port is in use. Choose another, or any free one with " + free_port;
   } else if (error == EACCES) {

@@ -371,8 +371,9 @@ class EpollLoop final : public Loop {
     const std::int64_t before = listener.door.state->told_us.exchange(now.count());
     if (now.count() - before > kQuietMin) {
       const bool has_too_few = error == EMFILE || error == ENFILE;
-      log(LogLevel::error, std::string("cannot accept connections: ") + std::strerror(error) +
-                               (has_too_few ? ". Raise `ulimit -n`." : "."));
+      std::vector<LogField> fields = {{"error", std::strerror(error)}};
+      if (has_too_few) fields.push_back({"fix", "raise `ulimit -n` (LimitNOFILE= in systemd) or lower --connections"});
+      log(LogLevel::error, "cannot accept connections", fields);
     }
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
     listener.rests_until = now + kAcceptRest;
@@ -522,7 +523,7 @@ class EpollLoop final : public Loop {
 Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, const LoopOptions& options) {
   auto loop = std::make_unique<EpollLoop>(limiter, options);
   if (!loop->prepare()) {
-    return fail(ErrorCode::unavailable, std::string("cannot start a loop: ") + std::strerror(errno));
+    return fail(ErrorCode::unavailable, std::string("cannot start an event loop: ") + std::strerror(errno));
   }
   return loop;
 }

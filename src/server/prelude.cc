@@ -55,9 +55,9 @@ Prelude::Step Prelude::fail_as(Refused why) {
 void Prelude::log_failure() const {
   if (!is_logged(LogLevel::debug)) return;
   if (why_ == Refused::proxy) {
-    log(LogLevel::debug, "a connection began without a PROXY header", {{"peer", peer_}});
+    log(LogLevel::debug, "connection without a valid PROXY header", {{"peer", peer_}});
   } else {
-    log(LogLevel::debug, "a TLS handshake failed",
+    log(LogLevel::debug, "TLS handshake failed",
         {{"peer", peer_}, {"error", stream_ ? stream_->failure() : "the client does not speak TLS"}});
   }
 }

@@ -231,8 +231,8 @@ class ThreadedServer final : public Server {
       real = address_of(sockets[0]);
       if (is_admin && !real->is_loopback() && !options_.admin_access.has_token()) {
         return fail(ErrorCode::invalid_argument,
-                    "the admin socket was opened at " + to_string(*real) +
-                        ": whoever reaches it rules the server; open it on this machine only, or give "
+                    "the inherited admin socket listens on " + to_string(*real) +
+                        ", where other machines can control the server; use a loopback address or set "
                         "--admin-token-file");
       }
       if (std::ranges::count(options_.life.inherited.files, door) > 0) sockets_.own_file(door, real->path);

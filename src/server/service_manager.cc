@@ -48,7 +48,7 @@ void ServiceManager::send(std::string_view message) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
   if (sendto(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to),
              size) < 0) {
-    log(LogLevel::warn, "the service manager cannot be told",
+    log(LogLevel::warn, "cannot notify the service manager",
         {{"message", message.substr(0, message.find('\n'))}, {"error", std::strerror(errno)}});
   }
 }
@@ -57,13 +57,13 @@ void ServiceManager::ready() { send("READY=1\nSTATUS=Serving."); }
 
 void ServiceManager::reloading() {
   const auto now = std::chrono::duration_cast<Micros>(read_stopwatch());
-  send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(now.count()) + "\nSTATUS=Reading the rules again.");
+  send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(now.count()) + "\nSTATUS=Reloading the config.");
 }
 
 void ServiceManager::stopping(Micros most) {
   constexpr std::int64_t kMore = 5'000'000;
   send("STOPPING=1\nEXTEND_TIMEOUT_USEC=" + std::to_string(most.count() + kMore) +
-       "\nSTATUS=Finishing what is in flight.");
+       "\nSTATUS=Stopping, finishing requests in flight.");
 }
 
 void ServiceManager::alive() { send("WATCHDOG=1"); }

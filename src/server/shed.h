@@ -14,8 +14,7 @@
 
 namespace weir {
 
-inline constexpr std::string_view kOverloaded =
-    "there is more to answer than there is time for, so this was not looked at; try again shortly";
+inline constexpr std::string_view kOverloaded = "server overloaded; request not evaluated; retry shortly";
 
 // Whether this call can be shed; its answer is then in HttpService::answer. If the turn refuses(), every call is shed
 // except those that only read.

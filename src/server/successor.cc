@@ -121,8 +121,8 @@ void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& 
 }
 
 std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) return "was killed by signal " + std::to_string(WTERMSIG(status));
-  return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  if (WIFSIGNALED(status)) return "the successor was killed by signal " + std::to_string(WTERMSIG(status));
+  return "the successor exited with code " + std::to_string(WEXITSTATUS(status));
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ Result<Successor> Successor::start(const Succession& how, const std::vector<Name
     return fail(ErrorCode::unavailable, what + ": " + std::strerror(errno));
   };
   std::array<int, 2> ends{};
-  if (how.command.empty() || pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return cannot("cannot make a pipe");
+  if (how.command.empty() || pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return cannot("cannot create a pipe");
   Descriptor ours(ends[0]), theirs(ends[1]);
   Plan plan;
   lay_out(plan, how, sockets, files, theirs.get());
@@ -153,7 +153,7 @@ Result<Successor> Successor::start(const Succession& how, const std::vector<Name
     become(plan, theirs.get());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) return cannot("cannot start another process");
+  if (pid < 0) return cannot("cannot create a process");
   return Successor(pid, std::move(ours));
 }
 
@@ -165,7 +165,7 @@ Successor::Said Successor::hear() {
   if (size == static_cast<ssize_t>(bytes.size())) {
     int error = 0;
     std::memcpy(&error, bytes.data(), bytes.size());
-    why_ = std::string("the program cannot be started: ") + std::strerror(error);
+    why_ = std::string("cannot start the program: ") + std::strerror(error);
   }
   end();
   return Said::failed;
@@ -176,7 +176,7 @@ void Successor::end() {
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
-  if (why_.empty()) why_ = "it " + how_it_ended(status);
+  if (why_.empty()) why_ = how_it_ended(status);
 }
 
 Succession own_command() {

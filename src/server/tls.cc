@@ -54,7 +54,7 @@ class OpenSslStream final : public TlsStream {
     unsigned size = 0;
     SSL_get0_alpn_selected(ssl_.get(), &chosen, &size);
     if (size > 0) return Step::done;
-    failure_ = "h2 was not agreed on";
+    failure_ = "the client did not select h2 by ALPN";
     return Step::failed;
   }
 
@@ -150,7 +150,7 @@ class OpenSslStream final : public TlsStream {
 
   // Nothing can be sent within such a message, and waiting for the socket would spin, since it is always writable. A
   // well-behaved client sends the message in one record, which is read whole or not at all.
-  static constexpr std::string_view kBegun = "a handshake message was begun and not ended";
+  static constexpr std::string_view kBegun = "a handshake message is incomplete";
 
   Step step_of(int result) {
     wants_write_ = false;
@@ -173,7 +173,7 @@ class OpenSslStream final : public TlsStream {
 
   std::unique_ptr<SSL, Freer<SSL_free>> ssl_;
   TlsInside inside_;
-  std::string_view failure_ = "the client has left";
+  std::string_view failure_ = "the client disconnected";
   std::size_t idle_records_ = 0;  // since the last byte of application data
   bool is_open_ = false;          // the handshake is over
   bool is_parting_ = false;
@@ -225,7 +225,7 @@ Result<Bio> open_pem(const char* option, const std::string& file) {
   if (!text) return fail(text.error().code, std::string(option) + ": " + text.error().message);
   Bio bio(BIO_new(BIO_s_mem()));
   if (!bio || BIO_write(bio.get(), text->data(), static_cast<int>(text->size())) < 0) {
-    return wrong(option, file, "cannot be read: there is no memory for it");
+    return wrong(option, file, "cannot be read: out of memory");
   }
   return bio;
 }
@@ -240,13 +240,14 @@ Result<std::vector<Certificate>> read_certificates(const char* option, const std
   ERR_clear_error();
   while (Certificate next{PEM_read_bio_X509(bio->get(), nullptr, no_passphrase, nullptr)}) {
     found.push_back(std::move(next));
-    if (found.size() > kCertificatesMax) return wrong(option, file, "has more than 1000 certificates; leave some out");
+    if (found.size() > kCertificatesMax) return wrong(option, file, "has more than 1000 certificates; remove some");
   }
   const auto why = ERR_peek_last_error();
   ERR_clear_error();
   const bool at_end = ERR_GET_LIB(why) == ERR_LIB_PEM && ERR_GET_REASON(why) == PEM_R_NO_START_LINE;
-  if (!at_end) return wrong(option, file, "has a certificate that cannot be read; write it as PEM, whole");
-  if (found.empty()) return wrong(option, file, "holds no certificate; it begins with -----BEGIN CERTIFICATE-----");
+  if (!at_end) return wrong(option, file, "has an unreadable certificate; write complete certificates as PEM");
+  if (found.empty())
+    return wrong(option, file, "has no certificate; a certificate begins with -----BEGIN CERTIFICATE-----");
   return found;
 }
 
@@ -257,17 +258,17 @@ Result<Key> read_key(const std::string& file) {
   const long size = BIO_get_mem_data(bio->get(), &text);
   if (std::string_view(text, static_cast<std::size_t>(size)).find("ENCRYPTED") != std::string_view::npos) {
     return wrong("--tls-key", file,
-                 "has a passphrase, and nobody can type it here; take it off: openssl pkey -in " + file + " -out NEW");
+                 "has a passphrase, which the server cannot type; remove it: openssl pkey -in " + file + " -out NEW");
   }
   Key key(PEM_read_bio_PrivateKey(bio->get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
   if (key) return key;
-  return wrong("--tls-key", file, "holds no private key; it begins with -----BEGIN PRIVATE KEY-----");
+  return wrong("--tls-key", file, "has no private key; a private key begins with -----BEGIN PRIVATE KEY-----");
 }
 
 std::string text_of(const ASN1_TIME* time) {
   const Bio bio(BIO_new(BIO_s_mem()));
-  if (!bio || ASN1_TIME_print(bio.get(), time) != 1) return "a time that cannot be read";
+  if (!bio || ASN1_TIME_print(bio.get(), time) != 1) return "an unreadable time";
   char* text = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &text);
   return {text, static_cast<std::size_t>(size)};
@@ -282,10 +283,10 @@ Result<void> check_days(const std::string& file, const X509* leaf) {
   const ASN1_TIME* const from = X509_get0_notBefore(leaf);
   const ASN1_TIME* const to = X509_get0_notAfter(leaf);
   if (X509_cmp_current_time(to) < 0) {
-    return wrong("--tls-cert", file, "has expired, on " + text_of(to) + "; renew it");
+    return wrong("--tls-cert", file, "expired on " + text_of(to) + "; renew it");
   }
   if (X509_cmp_current_time(from) > 0) {
-    return wrong("--tls-cert", file, "is good only from " + text_of(from) + " on; look at this machine's clock");
+    return wrong("--tls-cert", file, "is not valid before " + text_of(from) + "; check this machine's clock");
   }
   return {};
 }
@@ -321,7 +322,7 @@ Result<void> use_pair(SSL_CTX* context, const TlsOptions& options, std::int64_t&
   X509* const leaf = chain->front().get();
   if (X509_check_private_key(leaf, key->get()) != 1) {
     return wrong("--tls-key", options.key,
-                 "does not fit the certificate in " + options.certificate + "; give the two that were made together");
+                 "does not match the certificate in " + options.certificate + "; give the key of that certificate");
   }
   if (auto good = check_days(options.certificate, leaf); !good) return good;
   if (SSL_CTX_use_certificate(context, leaf) != 1 || SSL_CTX_use_PrivateKey(context, key->get()) != 1) {
@@ -331,7 +332,8 @@ Result<void> use_pair(SSL_CTX* context, const TlsOptions& options, std::int64_t&
   }
   for (std::size_t i = 1; i < chain->size(); ++i) {
     if (SSL_CTX_add1_chain_cert(context, (*chain)[i].get()) != 1) {
-      return wrong("--tls-cert", options.certificate, "has a chain that cannot be used; leave the leaf's issuers only");
+      return wrong("--tls-cert", options.certificate,
+                   "has an unusable chain; keep only the issuers of the first certificate");
     }
   }
   not_after = seconds_of(X509_get0_notAfter(leaf));
@@ -359,7 +361,7 @@ struct Loaded {
 
 Result<Loaded> load(const TlsOptions& options) {
   Loaded loaded{make_context()};
-  if (!loaded.context) return fail(ErrorCode::unavailable, "OpenSSL cannot be started");
+  if (!loaded.context) return fail(ErrorCode::unavailable, "cannot initialize OpenSSL");
   return use_pair(loaded.context.get(), options, loaded.not_after)
       .and_then([&] { return ask_clients(loaded.context.get(), options); })
       .map([&] { return std::move(loaded); });
@@ -439,10 +441,10 @@ class OpenSslCertificates final : public TlsCertificates {
       if (loaded) loaded_ = *loaded;
     }
     if (loaded) {
-      log(LogLevel::info, "the certificate was read again", {{"file", options_.certificate}, {"not_after", until}});
+      log(LogLevel::info, "certificate reloaded", {{"file", options_.certificate}, {"not_after", until}});
       told_.clear();
     } else if (loaded.error().message != told_) {  // log the same error once, not at every retry
-      log(LogLevel::error, "the certificate stays as it was", {{"error", loaded.error().message}});
+      log(LogLevel::error, "certificate reload failed, keeping the previous one", {{"error", loaded.error().message}});
       told_ = loaded.error().message;
     }
   }

@@ -76,7 +76,7 @@ bool wait_for(int socket, short events, Deadline& deadline) {
 
 Result<Descriptor> connect_to(const addrinfo& to, Deadline& deadline) {
   Descriptor socket(::socket(to.ai_family, to.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, to.ai_protocol));
-  if (!socket) return failed("no socket", errno);
+  if (!socket) return failed("cannot create a socket", errno);
   if (::connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0) return socket;
   if (errno != EINPROGRESS) return failed("cannot connect", errno);
   if (!wait_for(socket.get(), POLLOUT, deadline)) return failed("cannot connect", ETIMEDOUT);
@@ -89,9 +89,9 @@ Result<Descriptor> connect_to(const addrinfo& to, Deadline& deadline) {
 
 Result<void> write_all(int socket, std::string_view text, Deadline& deadline) {
   while (!text.empty()) {
-    if (!wait_for(socket, POLLOUT, deadline)) return failed("it does not read", ETIMEDOUT);
+    if (!wait_for(socket, POLLOUT, deadline)) return failed("cannot send the spans", ETIMEDOUT);
     const ssize_t size = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
-    if (size < 0 && errno != EAGAIN && errno != EINTR) return failed("cannot write", errno);
+    if (size < 0 && errno != EAGAIN && errno != EINTR) return failed("cannot send the spans", errno);
     if (size > 0) text.remove_prefix(static_cast<std::size_t>(size));
   }
   return {};
@@ -103,16 +103,16 @@ Result<int> read_status(int socket, Deadline& deadline) {
   std::string line;
   std::array<char, 256> bytes{};
   while (line.size() < kStatusEnd) {
-    if (!wait_for(socket, POLLIN, deadline)) return failed("it does not answer", ETIMEDOUT);
+    if (!wait_for(socket, POLLIN, deadline)) return failed("the collector does not answer", ETIMEDOUT);
     const ssize_t size = ::recv(socket, bytes.data(), bytes.size(), 0);
-    if (size == 0) return fail(ErrorCode::unavailable, "it has hung up without an answer");
-    if (size < 0 && errno != EAGAIN && errno != EINTR) return failed("cannot read", errno);
+    if (size == 0) return fail(ErrorCode::unavailable, "the collector closed the connection without an answer");
+    if (size < 0 && errno != EAGAIN && errno != EINTR) return failed("cannot read the answer", errno);
     if (size > 0) line.append(bytes.data(), static_cast<std::size_t>(size));
   }
   int status = 0;
   const auto [end, error] = std::from_chars(line.data() + 9, line.data() + kStatusEnd, status);
   if (!line.starts_with("HTTP/1.") || error != std::errc{} || end != line.data() + kStatusEnd) {
-    return fail(ErrorCode::unavailable, "its answer is not HTTP");
+    return fail(ErrorCode::unavailable, "the answer is not HTTP");
   }
   return status;
 }
@@ -130,7 +130,7 @@ Result<int> post_json(const PostTarget& target, const std::string& body, const s
   wanted.ai_socktype = SOCK_STREAM;
   Names names;
   if (const int error = ::getaddrinfo(target.host.c_str(), target.port.c_str(), &wanted, &names.first); error != 0) {
-    return fail(ErrorCode::unavailable, "cannot find " + target.host + ": " + ::gai_strerror(error));
+    return fail(ErrorCode::unavailable, "cannot resolve " + target.host + ": " + ::gai_strerror(error));
   }
   Result<Descriptor> socket = fail(ErrorCode::unavailable, "no address");
   std::size_t left = 0;

@@ -85,12 +85,12 @@ bool Traces::State::send(const std::vector<TraceSpan>& batch, bool& is_away) {
   const auto status = post_json(target, write_otlp(resource, batch), is_ending);
   if (status && *status >= 200 && *status < 300) {
     sent += batch.size();
-    if (std::exchange(is_away, false)) log(LogLevel::info, "traces are sent again", {{"host", target.host}});
+    if (std::exchange(is_away, false)) log(LogLevel::info, "trace export resumed", {{"host", target.host}});
     return true;
   }
-  const std::string why = status ? "it answered " + std::to_string(*status) : status.error().message;
+  const std::string why = status ? "the collector answered " + std::to_string(*status) : status.error().message;
   if (!std::exchange(is_away, true)) {
-    log(LogLevel::warn, "traces cannot be sent", {{"host", target.host}, {"port", target.port}, {"error", why}});
+    log(LogLevel::warn, "trace export failed", {{"host", target.host}, {"port", target.port}, {"error", why}});
   }
   if (!status || may_pass_later(*status)) return false;
   dropped += batch.size();
@@ -174,22 +174,24 @@ Result<TraceOptions> parse_trace_target(std::string_view url) {
     return fail(ErrorCode::invalid_argument,
                 in_quotes(url) + std::string(why) + "; write http://127.0.0.1:4318 or http://HOST:PORT/PATH");
   };
-  if (url.starts_with("https://")) return wrong(": traces are sent over plain HTTP only, to a collector nearby");
-  if (!url.starts_with(kScheme)) return wrong(" is no address of a collector");
+  if (url.starts_with("https://"))
+    return wrong(": traces are sent over plain HTTP only; use a collector on this machine or network");
+  if (!url.starts_with(kScheme)) return wrong(" is not the URL of a collector");
   std::string_view rest = url.substr(kScheme.size());
-  if (std::ranges::any_of(rest, [](char c) { return c <= ' ' || c > '~'; })) return wrong(" has odd characters");
+  if (std::ranges::any_of(rest, [](char c) { return c <= ' ' || c > '~'; }))
+    return wrong(" has a space, control character or non-ASCII character");
   TraceOptions options;
   const std::size_t slash = rest.find('/');
   options.path = slash == rest.npos || slash + 1 == rest.size() ? kPath : rest.substr(slash);
   rest = rest.substr(0, slash);
   const std::size_t bracket = rest.starts_with('[') ? rest.find(']') : 0;
-  if (bracket == rest.npos) return wrong(" has no ]");
+  if (bracket == rest.npos) return wrong(" lacks a closing ]");
   const std::size_t colon = rest.find(':', bracket);
   options.port = colon == rest.npos ? kPort : rest.substr(colon + 1);
   options.host = bracket > 0 ? rest.substr(1, bracket - 1) : rest.substr(0, colon);
   const bool has_port = !options.port.empty() && options.port.size() <= 5 &&
                         options.port.find_first_not_of("0123456789") == std::string::npos;
-  if (options.host.empty() || !has_port) return wrong(" lacks a host or a port");
+  if (options.host.empty() || !has_port) return wrong(" lacks a host or a valid port");
   return options;
 }
 

@@ -36,10 +36,10 @@ mistaken "'1M' is not a whole number from 1 to 1000000000" serve --keys 1M
 mistaken "'0' is not a whole number" serve --connections 0
 mistaken "See weir" serve --http
 refused "the port is missing" serve --http 127.0.0.1
-refused "a port alone has a colon before it; write 127.0.0.1:8080, [::1]:8080, :8080 or unix:" serve --http 8080
+refused "a port alone needs a colon before it; write 127.0.0.1:8080, [::1]:8080, :8080 or unix:" serve --http 8080
 refused "a number from 0 to 65535" serve --http :http
 refused "not an IP address" serve --resp example.org:6380
-refused "leave out what stands before the host" serve --resp redis://127.0.0.1:6380
+refused "leave out the scheme" serve --resp redis://127.0.0.1:6380
 refused "--grpc: '' is not an address" serve --grpc ''
 refused "on this machine only" serve --admin 0.0.0.0:8082
 refused "write memory, or the address of a Redis" serve --store disk

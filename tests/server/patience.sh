@@ -65,7 +65,7 @@ for i in $(seq 60); do
   exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port" && crowd[i]=$socket
 done
 cpu_ticks() { awk '{print $14 + $15}' "/proc/$pid/stat"; }
-complains() { grep -q 'Raise `ulimit -n`' "$work"/err1; }
+complains() { grep -q 'raise `ulimit -n`' "$work"/err1; }
 is "it says that descriptors ran out" yes "$(until_true 10 complains && echo yes)"
 printf 'PING\r\n' >&"${crowd[1]}"
 IFS= read -r -t 10 -u "${crowd[1]}" line

@@ -54,12 +54,12 @@ refused() {
   is "$name: exit code" 1 $?
   has "$name: says what to do" "$part" "$(cat "$work/err")"
 }
-refused "a datagram socket" "is not a stream; write ListenStream= in its .socket unit" http=udp
-refused "a socket that does not listen" "does not listen; write Accept=no" http=deaf
+refused "a datagram socket" "is not a stream socket; write ListenStream= in its .socket unit" http=udp
+refused "a socket that does not listen" "is not a listening socket; write Accept=no" http=deaf
 refused "a file" "descriptor 4 of LISTEN_FDS is not an open socket" http=tcp grpc=file
 refused "no name" "has no name; write FileDescriptorName=http, grpc, resp or admin" -=tcp
 refused "another name" "is called 'weir.socket'; write FileDescriptorName=" weir.socket=tcp
-refused "an admin door for everybody" "whoever reaches it rules the server" admin=all
+refused "an admin listener for everybody" "where other machines can control the server" admin=all
 
 # systemd's own tool starts it when the first client comes.
 if command -v systemd-socket-activate >/dev/null; then

@@ -29,17 +29,18 @@ mkfifo "$work/fifo"
 refuses "a file that is not there" "$work/none.pem: cannot be opened: No such file" \
   --tls-cert "$work/none.pem" --tls-key "$work/server.key"
 refuses "no plain file" "is no plain file" --tls-cert "$work/fifo" --tls-key "$work/server.key"
-refuses "no certificate" "nothing.pem holds no certificate; it begins with -----BEGIN CERTIFICATE-----" \
+refuses "no certificate" "nothing.pem has no certificate; a certificate begins with -----BEGIN CERTIFICATE-----" \
   --tls-cert "$work/nothing.pem" --tls-key "$work/server.key"
-refuses "half a certificate" "write it as PEM, whole" --tls-cert "$work/cut.pem" --tls-key "$work/server.key"
-refuses "no key" "server.pem holds no private key" --tls-cert "$work/server.pem" --tls-key "$work/server.pem"
-refuses "a key with a passphrase" "take it off: openssl pkey -in $work/locked.key" \
+refuses "half a certificate" "write complete certificates as PEM" \
+  --tls-cert "$work/cut.pem" --tls-key "$work/server.key"
+refuses "no key" "server.pem has no private key" --tls-cert "$work/server.pem" --tls-key "$work/server.pem"
+refuses "a key with a passphrase" "remove it: openssl pkey -in $work/locked.key" \
   --tls-cert "$work/server.pem" --tls-key "$work/locked.key"
-refuses "a key of another certificate" "another.key does not fit the certificate in $work/server.pem" \
+refuses "a key of another certificate" "another.key does not match the certificate in $work/server.pem" \
   --tls-cert "$work/server.pem" --tls-key "$work/another.key"
-refuses "an expired certificate" "expired.pem has expired, on " \
+refuses "an expired certificate" "expired.pem expired on " \
   --tls-cert "$work/expired.pem" --tls-key "$work/expired.key"
-refuses "no authorities" "nothing.pem holds no certificate" "${tls[@]}" --tls-client-ca "$work/nothing.pem"
+refuses "no authorities" "nothing.pem has no certificate" "${tls[@]}" --tls-client-ca "$work/nothing.pem"
 refuses "a certificate without its key" "--tls-cert needs --tls-key" --tls-cert "$work/server.pem"
 refuses "a key without its certificate" "--tls-key needs --tls-cert" --tls-key "$work/server.key"
 refuses "doors without a certificate" "--tls needs --tls-cert" --tls http
@@ -129,10 +130,10 @@ has "a plain Redis client is told" "-ERR this port speaks TLS" "$(printf 'PING\r
 is "plain HTTP/2 is closed" "" "$(printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' | raw "$grpc_port")"
 is "garbage in a handshake is closed" "" "$(printf '\x16\x03\x01\x00\x05hello' | raw "$http_port" | tr -dc a-z)"
 
-for why in "unsupported protocol" "no shared cipher" "no application protocol" "h2 was not agreed on" \
+for why in "unsupported protocol" "no shared cipher" "no application protocol" "the client did not select h2 by ALPN" \
   "the client does not speak TLS"; do
-  until_true 5 grep -q "a TLS handshake failed.*$why" "$work/err0"
-  has "the log at level debug knows why: $why" "$why" "$(grep "a TLS handshake failed" "$work/err0")"
+  until_true 5 grep -q "TLS handshake failed.*$why" "$work/err0"
+  has "the log at level debug knows why: $why" "$why" "$(grep "TLS handshake failed" "$work/err0")"
 done
 
 # --- as in the plain -------------------------------------------------------------------------------------------------
@@ -161,8 +162,8 @@ until_true 10 said_of_old '$3one$3two'
 is "the connection from before goes on" '$3one$3two' "$(tr -d '\r\n' <"$work/old")"
 
 cp "$work/nothing.pem" "$work/server.pem"
-until_true 10 grep -q "the certificate stays as it was" "$work/err0"
-has "a broken renewal is told" "server.pem holds no certificate" "$(cat "$work/err0")"
+until_true 10 grep -q "certificate reload failed, keeping the previous one" "$work/err0"
+has "a broken renewal is told" "server.pem has no certificate" "$(cat "$work/err0")"
 is "and changes nothing" "$renewed" "$(serial_at "$http_port")"
 certificate ca third
 cp "$work/third.pem" "$work/server.pem"

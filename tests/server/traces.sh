@@ -106,8 +106,8 @@ for how in 500 503 hang refused; do
   out=$(timeout 600 "$program" bench --http "127.0.0.1:$http_port" --seconds 0.5 --json --connections 4)
   has "$how: checks go on" '"errors": 0, "unanswered": 0' "$out"
   if [ "$how" != hang ]; then
-    until_true 10 grep -q "traces cannot be sent" "$err" || is "$how: it is told" yes no
-    is "$how: once" 1 "$(grep -c 'traces cannot be sent' "$err")"
+    until_true 10 grep -q "trace export failed" "$err" || is "$how: it is told" yes no
+    is "$how: once" 1 "$(grep -c 'trace export failed' "$err")"
   fi
   kill -TERM "$pid"
   until_true 10 is_gone "$pid"
