@@ -12,8 +12,8 @@ namespace {
 constexpr std::string_view kQuotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 std::string never_reason(std::int64_t cost, const Decision& decision) {
-  if (decision.limit == 0) return "This can never pass: the limit is 0, which denies everything";
-  return "This can never pass: it costs " + std::to_string(cost) + ", and the limit is " +
+  if (decision.limit == 0) return "This request can never be allowed: the limit is 0, which denies everything";
+  return "This request can never be allowed: it costs " + std::to_string(cost) + ", and the limit is " +
          std::to_string(decision.limit);
 }
 
@@ -30,18 +30,19 @@ bool may_be_crowded(const Limit& limit, const Decision& decision) {
 }
 
 std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision& decision) {
-  if (decision.decided_by == DecidedBy::closed) return "The limit cannot be checked now, and until it can, it denies.";
+  if (decision.decided_by == DecidedBy::closed)
+    return "The limit cannot be checked now; requests are denied until it can be.";
   if (decision.decided_by == DecidedBy::overloaded)
-    return "The limit cannot be checked now: the store is overloaded. Retry soon.";
+    return "The limit cannot be checked now: the store is overloaded. Retry shortly.";
   if (decision.decided_by == DecidedBy::no_room)
-    return "The limiter has no room for what this request would leave there (a reservation, an id, a log or permits in "
+    return "The limiter has no capacity for what this request must store (a reservation, an id, a log or permits in "
            "flight). Nothing was charged. Retry later.";
   if (decision.retry_after == kNever) return never_reason(cost, decision) + ".";
   std::string detail = "The request costs " + std::to_string(cost) + " and " + std::to_string(decision.remaining) +
                        " of " + std::to_string(decision.limit) + " remain.";
   if (may_be_crowded(limit, decision)) {
-    detail.append(" A sliding_log keeps at most ").append(std::to_string(limit.events_max));
-    detail.append(" events and is full, too, when it has so many.");
+    detail.append(" A sliding_log stores at most ").append(std::to_string(limit.events_max));
+    detail.append(" events, and is also full when it has that many.");
   }
   return detail;
 }
@@ -51,7 +52,7 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
 std::string_view denied_title(const Decision& decision) {
   if (decision.decided_by == DecidedBy::closed || decision.decided_by == DecidedBy::overloaded)
     return "Limit cannot be checked";
-  return decision.decided_by == DecidedBy::no_room ? "No room" : "Quota exceeded";
+  return decision.decided_by == DecidedBy::no_room ? "No capacity" : "Quota exceeded";
 }
 
 // Writes a problem document without its closing brace, so that members can follow.
@@ -110,12 +111,12 @@ void append_rules(std::string& out, const Answer& answer, ShownLimits shown) {
 void deny_by_rules(std::string& body, int status, const Answer& answer, ShownLimits shown) {
   const LimitAnswer* binding = answer.binding_limit();
   if (answer.why == Why::ambiguous_path) {
-    return begin_denied(body, status, "Ambiguous path", "Servers read this path in too many different ways.",
+    return begin_denied(body, status, "Ambiguous path", "Servers interpret this path in too many different ways.",
                         "Send the path in its plain form, without dots, '\\\\', ';' and escaped slashes");
   }
   if (binding == nullptr) {
     std::string detail =
-        "Rule " + std::string(answer.rule) + " requires \"" + answer.missing + "\", which this request does not have.";
+        "Rule " + std::string(answer.rule) + " requires \"" + answer.missing + "\", which this request lacks.";
     return begin_denied(body, status, "Quota exceeded", std::move(detail), "Send it with \"" + answer.missing + "\"");
   }
   std::string detail = std::string(binding->name) + ": " + denied_detail(*binding->limit, binding->cost, told(answer));

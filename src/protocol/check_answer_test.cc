@@ -65,7 +65,7 @@ TEST(CheckAnswer, DoesNotCallALimitUsedUpThatCannotBeChecked) {
   EXPECT_TRUE(
       answer.body.starts_with("{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\","
                               "\"title\":\"Limit cannot be checked\",\"status\":429,"
-                              "\"detail\":\"The limit cannot be checked now, and until it can, it denies.\","
+                              "\"detail\":\"The limit cannot be checked now; requests are denied until it can be.\","
                               "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 1 second\","))
       << answer.body;
 }
@@ -78,7 +78,7 @@ TEST(CheckAnswer, SpeaksOfOneSecondInTheSingular) {
 TEST(CheckAnswer, SaysThatAndWhyARequestCanNeverPass) {
   const HttpAnswer answer = check_answer(bucket(), 60, {false, 50, 50, kNever, Micros{0}, Micros{0}}, Micros{0});
   EXPECT_NE(answer.body.find("\"retry_after\":null"), std::string::npos) << answer.body;
-  EXPECT_NE(answer.body.find("\"message\":\"This can never pass: it costs 60, and the limit is 50\""),
+  EXPECT_NE(answer.body.find("\"message\":\"This request can never be allowed: it costs 60, and the limit is 50\""),
             std::string::npos)
       << answer.body;
   EXPECT_FALSE(has_retry_after(answer));
@@ -92,7 +92,7 @@ TEST(CheckAnswer, NamesTheBoundOfALogThatMayBeFullOfEvents) {
   log.algorithm = Algorithm::sliding_log;
   log.permits = log.capacity = 100'000'000;
   log.period_us = 86'400'000'000;
-  const std::string told = "A sliding_log keeps at most 65536 events and is full, too, when it has so many.";
+  const std::string told = "A sliding_log stores at most 65536 events, and is also full when it has that many.";
   EXPECT_NE(check_answer(log, 1, crowded, Micros{0}).body.find(told), std::string::npos);
   const Decision some_left{false, 100'000'000, 1, Micros{5'000'000}, Micros{60'000'000}, Micros{0}};
   EXPECT_EQ(check_answer(log, 2, some_left, Micros{0}).body.find("events"), std::string::npos);
@@ -230,8 +230,7 @@ TEST(CheckAnswer, NamesTheAttributeThatIsMissing) {
   answer.retry_after = kNever;
   const HttpAnswer told = check_answer(answer, Micros{0});
   EXPECT_EQ(told.status, 429);
-  EXPECT_NE(told.body.find("Rule tenants requires \\\"tenant\\\", which this request does not have."),
-            std::string::npos)
+  EXPECT_NE(told.body.find("Rule tenants requires \\\"tenant\\\", which this request lacks."), std::string::npos)
       << told.body;
   EXPECT_NE(told.body.find("\"reason\":\"missing\""), std::string::npos);
 }

@@ -39,21 +39,21 @@ struct MemberOf {
 };
 
 constexpr std::array<MemberOf, kMembers> kTable = {{
-    {"key", "a text such as \"user:42\"", &CheckItem::key},
-    {"limit", "a text such as \"100/minute\"", &CheckItem::limit},
+    {"key", "a string such as \"user:42\"", &CheckItem::key},
+    {"limit", "a string such as \"100/minute\"", &CheckItem::limit},
     {"cost", "a whole number such as 1", nullptr},
-    {"algorithm", "a text such as \"token_bucket\"", nullptr},
-    {"id", "a text such as \"order-7\"", &CheckItem::id},
-    {"user", "a text such as \"42\"", &CheckItem::user},
-    {"api_key", "a text", &CheckItem::api_key},
-    {"ip", "a text such as \"192.0.2.1\"", &CheckItem::ip},
-    {"tenant", "a text such as \"acme\"", &CheckItem::tenant},
-    {"plan", "a text such as \"free\"", &CheckItem::plan},
-    {"method", "a text such as \"GET\"", &CheckItem::method},
-    {"host", "a text such as \"api.example.com\"", &CheckItem::host},
-    {"path", "a text such as \"/api/search\"", &CheckItem::path},
-    {"headers", "an object of texts such as {\"x-org\":\"acme\"}", nullptr},
-    {"entries", "an object of texts such as {\"remote\":\"acme\"}", nullptr},
+    {"algorithm", "a string such as \"token_bucket\"", nullptr},
+    {"id", "a string such as \"order-7\"", &CheckItem::id},
+    {"user", "a string such as \"42\"", &CheckItem::user},
+    {"api_key", "a string", &CheckItem::api_key},
+    {"ip", "a string such as \"192.0.2.1\"", &CheckItem::ip},
+    {"tenant", "a string such as \"acme\"", &CheckItem::tenant},
+    {"plan", "a string such as \"free\"", &CheckItem::plan},
+    {"method", "a string such as \"GET\"", &CheckItem::method},
+    {"host", "a string such as \"api.example.com\"", &CheckItem::host},
+    {"path", "a string such as \"/api/search\"", &CheckItem::path},
+    {"headers", "an object of strings such as {\"x-org\":\"acme\"}", nullptr},
+    {"entries", "an object of strings such as {\"remote\":\"acme\"}", nullptr},
 }};
 
 using Members = std::uint32_t;
@@ -197,7 +197,7 @@ class CheckReader {
     const auto value = whole_number(number);
     if (!value) {
       return fails(ErrorCode::out_of_range, "\"cost\" is " + std::string(number.substr(0, 40)) +
-                                                ", beyond 2^53 (9007199254740992) in either direction");
+                                                "; the range is -2^53 to 2^53 (9007199254740992)");
     }
     if (auto error = refuse_cost(*value)) return fails_about(kCost, std::move(*error));
     item_.cost = *value;
@@ -248,7 +248,7 @@ class CheckReader {
       std::size_t first = kUser;
       while ((of_rules & bit(static_cast<Member>(first))) == 0) ++first;
       return fails(in_double_quotes(kTable[first].name) +
-                   " is for the rules, \"key\" and \"limit\" do without them; give one or the other");
+                   " is for rules, \"key\" and \"limit\" bypass them; give one or the other");
     }
     item_.by_rules = of_rules != 0;
     const Members needed =
@@ -315,7 +315,7 @@ Result<void> parse_check(std::string_view body, CheckShape shape, CheckItem& ite
   CheckReader reader(json, wanted, item, key_max);
   if (!reader.read()) return fail(*std::move(reader.error()));
   if (json.at_end()) return {};
-  return wrong("after the object there is more, from byte " + std::to_string(json.at() + 1) + " on; send one object");
+  return wrong("unexpected text after the object, from byte " + std::to_string(json.at() + 1) + " on; send one object");
 }
 
 tl::unexpected<Error> CheckList::broken() const { return not_json(json_, kListExample); }
@@ -359,7 +359,7 @@ Result<bool> CheckList::end() {
   }
   if (json_.is_broken()) return broken();
   if (json_.at_end()) return false;
-  return wrong("after the checks there is more, from byte " + std::to_string(json_.at() + 1) + " on; send one list");
+  return wrong("unexpected text after the checks, from byte " + std::to_string(json_.at() + 1) + " on; send one list");
 }
 
 Result<bool> CheckList::next(CheckItem& item, std::optional<Error>& wrong) {

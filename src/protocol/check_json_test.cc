@@ -79,13 +79,13 @@ TEST(CheckJson, RefusesACostThatIsNoWholeNumber) {
 }
 
 TEST(CheckJson, NamesAMemberOfTheWrongType) {
-  expect_told(R"({"key":7,"limit":"1/s"})", {"\"key\" must be a text", "found the number 7"});
-  expect_told(R"({"key":"u","limit":100})", {"\"limit\" must be a text such as \"100/minute\"", "the number 100"});
+  expect_told(R"({"key":7,"limit":"1/s"})", {"\"key\" must be a string", "found the number 7"});
+  expect_told(R"({"key":"u","limit":100})", {"\"limit\" must be a string such as \"100/minute\"", "the number 100"});
   expect_told(R"({"key":"u","limit":null})", {"\"limit\"", "found null"});
   expect_told(R"({"key":"u","limit":["1/s"]})", {"\"limit\"", "found an array"});
   expect_told(R"({"key":{"a":1},"limit":"1/s"})", {"\"key\"", "found an object"});
   expect_told(R"({"key":true,"limit":"1/s"})", {"\"key\"", "found true"});
-  expect_told(R"({"key":"u","limit":"1/s","cost":"1"})", {"\"cost\"", "found the text '1'"});
+  expect_told(R"({"key":"u","limit":"1/s","cost":"1"})", {"\"cost\"", "found the string '1'"});
   expect_told(R"({"key":"u","limit":"1/s","algorithm":18446744073709551615})", {"\"algorithm\"", "the number 184467"});
 }
 
@@ -116,8 +116,8 @@ TEST(CheckJson, RefusesWhatIsNotOneObject) {
                            "{\"key\":\"\xff\"}", "{\"key\":\"a\nb\"}", "nul"}) {
     expect_told(body, {"the body is not JSON", "at byte"});
   }
-  expect_told(R"({"key":"u","limit":"1/s"}{})", {"there is more, from byte 26"});
-  expect_told(R"({"key":"u","limit":"1/s"} x)", {"there is more, from byte"});
+  expect_told(R"({"key":"u","limit":"1/s"}{})", {"unexpected text after the object, from byte 26"});
+  expect_told(R"({"key":"u","limit":"1/s"} x)", {"unexpected text after the object, from byte"});
 }
 
 TEST(CheckJson, BoundsTheKey) {
@@ -156,7 +156,7 @@ TEST(CheckJson, IsNotImpressedByDepth) {
   expect_told(std::string(100'000, '['), {"must be an object"});
   std::string nested = "{\"key\":";
   for (int i = 0; i < 50'000; ++i) nested += "{\"a\":";
-  expect_told(nested, {"\"key\" must be a text"});
+  expect_told(nested, {"\"key\" must be a string"});
 }
 
 TEST(CheckJson, ReadsARequestForTheRules) {
@@ -183,13 +183,13 @@ TEST(CheckJson, ReadsARequestForTheRules) {
 }
 
 TEST(CheckJson, TakesALimitOrTheRulesButNotBoth) {
-  expect_told(R"({"key":"u","limit":"1/s","user":"42"})", {"\"user\" is for the rules", "one or the other"});
-  expect_told(R"({"user":"42","algorithm":"token_bucket"})", {"\"user\" is for the rules"});
+  expect_told(R"({"key":"u","limit":"1/s","user":"42"})", {"\"user\" is for rules", "one or the other"});
+  expect_told(R"({"user":"42","algorithm":"token_bucket"})", {"\"user\" is for rules"});
 }
 
 TEST(CheckJson, RefusesHeadersThatAreNoTexts) {
-  expect_told(R"({"headers":"x"})", {"\"headers\" must be an object of texts", "found the text 'x'"});
-  expect_told(R"({"headers":{"a":1}})", {"\"headers\" must be an object of texts", "found the number 1"});
+  expect_told(R"({"headers":"x"})", {"\"headers\" must be an object of strings", "found the string 'x'"});
+  expect_told(R"({"headers":{"a":1}})", {"\"headers\" must be an object of strings", "found the number 1"});
   expect_told(R"({"entries":{"a":{"b":"c"}}})", {"\"entries\"", "found an object"});
   expect_told(R"({"user":{"a":"b"}})", {"\"user\"", "found an object"});
   std::string many = R"({"headers":{)";
@@ -233,12 +233,12 @@ TEST(CheckList, RefusesWhatIsNoListAsAWhole) {
   EXPECT_EQ(list_of(R"({"check":[]})").substr(0, 25), "! unknown member 'check';");
   EXPECT_EQ(list_of(R"({"checks":{}})"), "! \"checks\" must be an array, found an object");
   EXPECT_EQ(list_of(R"({"checks":[],"x":1})").substr(0, 20), "! unknown member 'x'");
-  EXPECT_EQ(list_of("[] x").substr(0, 32), "! after the checks there is more");
-  EXPECT_EQ(list_of(std::string("[]\0", 3)).substr(0, 32), "! after the checks there is more");
+  EXPECT_EQ(list_of("[] x").substr(0, 34), "! unexpected text after the checks");
+  EXPECT_EQ(list_of(std::string("[]\0", 3)).substr(0, 34), "! unexpected text after the checks");
   for (const char* body : {"[", "[{", "[1,", "[1 2]", "[{\"key\":\"\xff\"}]", "{\"checks\":[]", "[,]", "[1,]"}) {
     EXPECT_NE(list_of(body).find("! the body is not JSON"), std::string::npos) << body;
   }
-  EXPECT_NE(list_of("[" + std::string(100, '[')).find("nested too deeply"), std::string::npos);
+  EXPECT_NE(list_of("[" + std::string(100, '[')).find("nesting is too deep"), std::string::npos);
 }
 
 }  // namespace

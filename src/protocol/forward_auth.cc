@@ -24,9 +24,9 @@ struct Original {
 Result<void> note(Told& told, const Attribute& field) {
   if (!told.name.empty() && told.value != field.value) {
     return fail(ErrorCode::invalid_argument,
-                std::string(told.name) + " says " + in_quotes(told.value) + ", but " + std::string(field.name) +
-                    " says " + in_quotes(field.value) +
-                    "; have the proxy set one of them and remove what clients send as the other");
+                std::string(told.name) + " is " + in_quotes(told.value) + ", but " + std::string(field.name) + " is " +
+                    in_quotes(field.value) +
+                    "; let the proxy set one of them and remove the other from client requests");
   }
   told = {field.name, field.value};
   return {};

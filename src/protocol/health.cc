@@ -25,7 +25,7 @@ Result<std::string_view> read_health_request(std::string_view message) try {
   }
   return service;
 } catch (const protozero::exception& wrong) {
-  return fail(ErrorCode::invalid_argument, std::string("this is no HealthCheckRequest: ") + wrong.what());
+  return fail(ErrorCode::invalid_argument, std::string("invalid HealthCheckRequest: ") + wrong.what());
 }
 
 void append_health_response(ServingStatus status, std::string& out) {

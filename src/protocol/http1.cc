@@ -86,12 +86,12 @@ HttpRead not_http(std::string_view input, HttpRefusal& refusal, std::string_view
     return refuse(refusal, "this looks like TLS, but this port speaks plain HTTP; use http://");
   }
   if (input.starts_with("PRI * HTTP/2")) {
-    return refuse(refusal, "this looks like HTTP/2, but this port speaks HTTP/1.1; use that");
+    return refuse(refusal, "this looks like HTTP/2, but this port speaks HTTP/1.1; use HTTP/1.1");
   }
   if (input.starts_with('*') || input.starts_with("PING") || input.starts_with("HELLO") || input.starts_with("CL.")) {
     return refuse(refusal,
-                  "this looks like RESP, but this port speaks HTTP/1.1; Redis clients use "
-                  "the other port");
+                  "this looks like RESP, but this port speaks HTTP/1.1; use the RESP port for "
+                  "Redis clients");
   }
   return refuse(refusal, "this is not HTTP/1.1: " + std::string(why));
 }
@@ -133,7 +133,7 @@ HttpRead read_request_line(Cursor& cursor, HttpHead& head, HttpRefusal& refusal)
   head.method = line.substr(0, method_end);
   head.target = line.substr(method_end + 1, target_end - method_end - 1);
   const std::string_view version = line.substr(target_end + 1);
-  if (std::ranges::any_of(head.target, is_blank)) return not_http(text, refusal, "there is a blank in the path");
+  if (std::ranges::any_of(head.target, is_blank)) return not_http(text, refusal, "the path has a space or tab");
   head.is_http10 = version == "HTTP/1.0";
   if (head.is_http10 || version == "HTTP/1.1") return HttpRead::done;
   return not_http(text, refusal, "the version is " + in_quotes(version));
@@ -150,7 +150,7 @@ HttpRead read_field(Cursor& cursor, Attribute& field, HttpRefusal& refusal) {
   field.name = cursor.text.substr(begin, name_end - begin);
   if (end == begin) return HttpRead::done;
   if (field.name.empty() || cursor.text[name_end] != ':') {
-    return refuse(refusal, "a line of the header is no field such as Host: example.com: " +
+    return refuse(refusal, "a header line is not a field such as Host: example.com: " +
                                in_quotes(cursor.text.substr(begin, end - begin)));
   }
   field.value = trimmed(cursor.text.substr(name_end + 1, end - name_end - 1));
@@ -214,14 +214,14 @@ std::optional<std::size_t> parse_length(std::string_view text) {
 }
 
 HttpRead take_coding(const Framing& framing, HttpHead& head, HttpRefusal& refusal) {
-  if (head.is_http10) return refuse(refusal, "HTTP/1.0 has no Transfer-Encoding; send Content-Length");
+  if (head.is_http10) return refuse(refusal, "HTTP/1.0 does not support Transfer-Encoding; send Content-Length");
   if (framing.lengths > 0) return refuse(refusal, "send Transfer-Encoding or Content-Length, not both");
   const std::string_view value = framing.coding;
   if (framing.codings == 1 && equals_ignoring_case(value, "chunked")) {
     head.body = HttpBody::chunked;
     return HttpRead::done;
   }
-  std::string detail = "the only Transfer-Encoding understood here is chunked, found " + in_quotes(value);
+  std::string detail = "the only supported Transfer-Encoding is chunked, found " + in_quotes(value);
   const std::string_view first = value.substr(0, value.find(','));
   const bool is_chunked_last = framing.codings == 1 && lower(value).ends_with("chunked") &&
                                first.size() < value.size() && lower(first) != "chunked";
@@ -239,9 +239,9 @@ HttpRead take_framing(const Framing& framing, HttpHead& head, HttpRefusal& refus
   }
   if (framing.codings > 0) return take_coding(framing, head, refusal);
   if (framing.lengths == 0) return HttpRead::done;
-  if (framing.lengths > 1) return refuse(refusal, "there is more than one Content-Length; send one");
+  if (framing.lengths > 1) return refuse(refusal, "the header has more than one Content-Length; send one");
   const auto length = parse_length(framing.length);
-  if (!length) return refuse(refusal, "Content-Length is no number of bytes: " + in_quotes(framing.length));
+  if (!length) return refuse(refusal, "Content-Length is not a number of bytes: " + in_quotes(framing.length));
   head.body = *length > 0 ? HttpBody::sized : HttpBody::none;
   head.body_size = *length;
   return HttpRead::done;
@@ -303,14 +303,14 @@ HttpRead ChunkedBody::read_size(std::string_view line, std::size_t body_max, std
   const std::string_view digits = line.substr(0, line.find_first_of("; \t"));
   const std::size_t behind = line.find_first_not_of(" \t", digits.size());
   if (behind != line.npos && line[behind] != ';') {
-    return refuse(refusal, "behind the size of a chunk there is more than an extension: " + in_quotes(line));
+    return refuse(refusal, "unexpected text after the size of a chunk: " + in_quotes(line));
   }
   std::size_t size = 0;
   for (const char c : digits) {
     const char low = lower(c);
     const bool is_digit = c >= '0' && c <= '9';
     if (!is_digit && (low < 'a' || low > 'f')) return refuse(refusal, "a chunk has no size: " + in_quotes(line));
-    if (size >> 40 != 0) return refuse(refusal, "a chunk is absurdly large: " + in_quotes(line));
+    if (size >> 40 != 0) return refuse(refusal, "a chunk is too large: " + in_quotes(line));
     size = size * 16 + static_cast<std::size_t>(is_digit ? c - '0' : low - 'a' + 10);
   }
   if (digits.empty()) return refuse(refusal, "a chunk has no size: " + in_quotes(line));
@@ -328,7 +328,7 @@ HttpRead ChunkedBody::read_trailer(std::string_view line, std::size_t header_max
   if (trailer_bytes_ > header_max) return too_much_header(header_max, refusal);
   const auto name_end = std::ranges::find_if_not(line, is_token);
   if (name_end != line.begin() && name_end != line.end() && *name_end == ':') return HttpRead::done;
-  return refuse(refusal, "a line of the trailer is no field: " + in_quotes(line));
+  return refuse(refusal, "a trailer line is not a field: " + in_quotes(line));
 }
 
 HttpRead ChunkedBody::read(std::string_view input, std::size_t body_max, std::string& body, std::size_t& consumed,
@@ -356,7 +356,7 @@ HttpRead ChunkedBody::read(std::string_view input, std::size_t body_max, std::st
     if (expects_ == Expects::size) {
       read = read_size(text, body_max, body.size(), refusal);
     } else if (expects_ == Expects::data_end) {
-      if (end != 0) return refuse(refusal, "a chunk is longer than its size says");
+      if (end != 0) return refuse(refusal, "a chunk is longer than its size");
       expects_ = Expects::size;
     } else if (end == 0) {
       return HttpRead::done;

@@ -54,7 +54,7 @@ bool JsonReader::skip_plain() {
 }
 
 bool JsonReader::read_text(std::string_view& text) {
-  if (!take('"')) return broken("a text in double quotes is expected");
+  if (!take('"')) return broken("expected a string in double quotes");
   const std::size_t begin = at_;
   while (skip_plain()) {
     const char c = input_[at_];
@@ -63,12 +63,12 @@ bool JsonReader::read_text(std::string_view& text) {
       return true;
     }
     if (c == '\\') return read_escaped(begin, text);
-    if (static_cast<unsigned char>(c) < 0x20) return broken("a text has a control character");
+    if (static_cast<unsigned char>(c) < 0x20) return broken("a string has a control character");
     const std::size_t length = utf8_length(input_.substr(at_));
-    if (length == 0) return broken("a text is not UTF-8");
+    if (length == 0) return broken("a string is not UTF-8");
     at_ += length;
   }
-  return broken("a text does not end");
+  return broken("a string does not end");
 }
 
 bool JsonReader::read_escaped(std::size_t begin, std::string_view& text) {
@@ -84,22 +84,22 @@ bool JsonReader::read_escaped(std::size_t begin, std::string_view& text) {
       if (!read_escape(out)) return false;
       continue;
     }
-    if (static_cast<unsigned char>(c) < 0x20) return broken("a text has a control character");
+    if (static_cast<unsigned char>(c) < 0x20) return broken("a string has a control character");
     const std::size_t length = utf8_length(input_.substr(at_));
-    if (length == 0) return broken("a text is not UTF-8");
+    if (length == 0) return broken("a string is not UTF-8");
     out.append(input_.substr(at_, length));
     at_ += length;
   }
-  return broken("a text does not end");
+  return broken("a string does not end");
 }
 
 bool JsonReader::read_escape(std::string& out) {
   constexpr std::string_view kNames = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
-  if (++at_ == input_.size()) return broken("a text does not end");
+  if (++at_ == input_.size()) return broken("a string does not end");
   const char c = input_[at_++];
   if (c == 'u') return read_unicode(out);
   const std::size_t place = kNames.find(c);
-  if (place == kNames.npos) return broken("a text has an unknown escape");
+  if (place == kNames.npos) return broken("a string has an unknown escape");
   out.push_back(kMeant[place]);
   return true;
 }
@@ -115,15 +115,15 @@ std::optional<std::uint32_t> JsonReader::read_hex() {
 
 bool JsonReader::read_unicode(std::string& out) {
   const auto code = read_hex();
-  if (!code) return broken("\\u is followed by four hexadecimal digits");
+  if (!code) return broken("\\u must be followed by four hexadecimal digits");
   if (*code < 0xD800 || *code > 0xDFFF) {
     append_utf8(out, *code);
     return true;
   }
-  if (*code > 0xDBFF || input_.substr(at_, 2) != "\\u") return broken("a surrogate is alone");
+  if (*code > 0xDBFF || input_.substr(at_, 2) != "\\u") return broken("a UTF-16 surrogate has no pair");
   at_ += 2;
   const auto low = read_hex();
-  if (!low || *low < 0xDC00 || *low > 0xDFFF) return broken("a surrogate is alone");
+  if (!low || *low < 0xDC00 || *low > 0xDFFF) return broken("a UTF-16 surrogate has no pair");
   append_utf8(out, 0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00));
   return true;
 }
@@ -156,7 +156,7 @@ bool JsonReader::read_number(std::string_view& text) {
 }
 
 bool JsonReader::skip_word(std::string_view word) {
-  if (input_.substr(at_, word.size()) != word) return broken("a value is expected");
+  if (input_.substr(at_, word.size()) != word) return broken("expected a value");
   at_ += word.size();
   return true;
 }
@@ -164,16 +164,16 @@ bool JsonReader::skip_word(std::string_view word) {
 bool JsonReader::next_member(std::string_view& name, bool& is_first) {
   const bool was_first = std::exchange(is_first, false);
   if (take('}')) return false;
-  if (!was_first && !take(',')) return broken("a comma or } is expected");
+  if (!was_first && !take(',')) return broken("expected a comma or }");
   if (!read_text(name)) return false;
-  return take(':') || broken("a colon is expected");
+  return take(':') || broken("expected a colon");
 }
 
 bool JsonReader::next_element(bool& is_first) {
   const bool was_first = std::exchange(is_first, false);
   if (take(']')) return false;
   if (was_first || take(',')) return true;
-  return broken("a comma or ] is expected");
+  return broken("expected a comma or ]");
 }
 
 // Avoids recursion: `open` stores the open brackets.
@@ -193,7 +193,7 @@ bool JsonReader::skip_value() {
     }
     const char c = next();
     if (c == '{' || c == '[') {
-      if (depth == kJsonDepthMax) return broken("it is nested too deeply");
+      if (depth == kJsonDepthMax) return broken("nesting is too deep");
       open[depth++] = c;
       ++at_;
       is_first = true;
@@ -218,7 +218,7 @@ std::string JsonReader::found() {
     case '[':
       return "an array";
     case '"':
-      return read_text(text) ? "the text " + in_quotes(text) : std::string();
+      return read_text(text) ? "the string " + in_quotes(text) : std::string();
     case 't':
       return skip_word("true") ? "true" : std::string();
     case 'f':

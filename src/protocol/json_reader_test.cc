@@ -73,8 +73,8 @@ TEST(JsonReader, RefusesWhatIsNot) {
 TEST(JsonReader, BoundsTheDepth) {
   const std::string open(kJsonDepthMax, '['), close(kJsonDepthMax, ']');
   EXPECT_EQ(skipped(open + close), "sound");
-  EXPECT_EQ(skipped("[" + open + close + "]"), "it is nested too deeply");
-  EXPECT_EQ(skipped(std::string(1'000'000, '[')), "it is nested too deeply");
+  EXPECT_EQ(skipped("[" + open + close + "]"), "nesting is too deep");
+  EXPECT_EQ(skipped(std::string(1'000'000, '[')), "nesting is too deep");
 }
 
 TEST(JsonReader, ReadsTexts) {
@@ -82,7 +82,7 @@ TEST(JsonReader, ReadsTexts) {
   EXPECT_EQ(text_of(R"("a\"\\\/\b\f\n\r\t\u00e9\u20ac\ud83d\ude00z")"),
             "a\"\\/\b\f\n\r\t\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z");
   EXPECT_EQ(text_of("\"\\u0000\""), std::string(1, '\0'));
-  EXPECT_EQ(text_of("7"), "! a text in double quotes is expected");
+  EXPECT_EQ(text_of("7"), "! expected a string in double quotes");
 }
 
 TEST(JsonReader, LeavesTextsWhereTheyAreIfItCan) {

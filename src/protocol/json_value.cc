@@ -86,8 +86,8 @@ Result<JsonValue> parse_json(std::string_view text) {
   JsonReader reader(text, texts);
   JsonValue value;
   if (read(reader, value, kJsonDepthMax) && reader.at_end()) return value;
-  const std::string_view why = reader.is_broken() ? reader.why() : "something stands behind it, or it is too deep";
-  return fail(ErrorCode::invalid_argument, "no JSON: " + std::string(why));
+  const std::string_view why = reader.is_broken() ? reader.why() : "text follows the value, or nesting is too deep";
+  return fail(ErrorCode::invalid_argument, "invalid JSON: " + std::string(why));
 }
 
 }  // namespace weir

@@ -169,14 +169,14 @@ Result<void> Reflection::answer(std::string_view request, std::string& out) cons
       break;
     case Question::extension:
     case Question::extensions:
-      add_error(response, GrpcStatus::unimplemented, "there are no extensions here");
+      add_error(response, GrpcStatus::unimplemented, "extensions are not supported");
       return {};
     case Question::none:
-      add_error(response, GrpcStatus::invalid_argument, "nothing was asked; set one of message_request");
+      add_error(response, GrpcStatus::invalid_argument, "empty request; set one of message_request");
       return {};
   }
   if (file == nullptr) {
-    add_error(response, GrpcStatus::not_found, "nothing here is called " + in_quotes(asked.name, 80));
+    add_error(response, GrpcStatus::not_found, "no file or symbol is called " + in_quotes(asked.name, 80));
     return {};
   }
   std::vector<const File*> files;
@@ -185,7 +185,7 @@ Result<void> Reflection::answer(std::string_view request, std::string& out) cons
   for (const File* each : files) descriptors.add_bytes(1, each->bytes.data(), each->bytes.size());
   return {};
 } catch (const protozero::exception& wrong) {
-  return fail(ErrorCode::invalid_argument, std::string("this is no ServerReflectionRequest: ") + wrong.what());
+  return fail(ErrorCode::invalid_argument, std::string("invalid ServerReflectionRequest: ") + wrong.what());
 }
 
 }  // namespace weir

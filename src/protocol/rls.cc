@@ -226,7 +226,7 @@ Result<void> read_rls_request(std::string_view message, RlsRequest& out) {
   try {
     if (auto read = read_request(pbf_reader(message.data(), message.size()), out); !read) return read;
   } catch (const protozero::exception& wrong) {
-    return fail(ErrorCode::invalid_argument, std::string("this is no RateLimitRequest: ") + wrong.what());
+    return fail(ErrorCode::invalid_argument, std::string("invalid RateLimitRequest: ") + wrong.what());
   } catch (const std::exception&) {
     return fail(ErrorCode::exhausted, "out of memory");
   }

@@ -45,7 +45,7 @@ class RlsReader {
       return false;
     });
     if (!done) return done;
-    if (!json_.at_end()) return broken("there is more behind the request");
+    if (!json_.at_end()) return broken("unexpected text after the request");
     request_.end();
     return {};
   }
@@ -56,7 +56,7 @@ class RlsReader {
     return true;
   }
   Result<void> broken(std::string_view why = {}) const {
-    return fail(ErrorCode::invalid_argument, "this is no JSON: " + std::string(why.empty() ? json_.why() : why) +
+    return fail(ErrorCode::invalid_argument, "invalid JSON: " + std::string(why.empty() ? json_.why() : why) +
                                                  ", at byte " + std::to_string(json_.at()));
   }
   Result<void> wrong(std::string_view where, std::string_view wanted) const {
@@ -181,7 +181,7 @@ class RlsReader {
   }
 
   Result<void> text(std::string_view where, std::string_view& out) {
-    if (json_.next() != '"' || !json_.read_text(out)) return wrong(where, "a text");
+    if (json_.next() != '"' || !json_.read_text(out)) return wrong(where, "a string");
     return {};
   }
 

@@ -14,7 +14,7 @@
 namespace weir {
 namespace {
 
-constexpr std::string_view kRefunds = "; WEIR.LIMIT with a COST below 0 refunds";
+constexpr std::string_view kRefunds = "; to refund, use WEIR.LIMIT with a COST below 0";
 constexpr std::int64_t kPeriodMaxSeconds = kPeriodMax.count() / kMicrosPerSecond;
 
 tl::unexpected<Error> cell_error(std::string_view text) {
@@ -104,7 +104,7 @@ Result<Throttle> parse_crab_throttle(std::span<const std::string_view> args) {
     const auto number = parse_number(args[i]);
     if (!number) {
       return fail(ErrorCode::invalid_argument,
-                  "invalid " + std::string(kNames[i - 1]) + ": " + in_quotes(args[i]) + " is no whole number");
+                  "invalid " + std::string(kNames[i - 1]) + ": " + in_quotes(args[i]) + " is not a whole number");
     }
     numbers[i - 1] = *number;
   }
@@ -123,7 +123,7 @@ Result<Throttle> parse_gcra(std::span<const std::string_view> args) {
   const auto max_burst = parse_number(args[1]), count = parse_number(args[2]);
   if (!max_burst || !count) {
     return fail(ErrorCode::invalid_argument, "value is not an integer or out of range: " +
-                                                 in_quotes(max_burst ? args[2] : args[1]) + " is no whole number");
+                                                 in_quotes(max_burst ? args[2] : args[1]) + " is not a whole number");
   }
   const auto period_us = parse_period(args[3]);
   if (!period_us) return fail(ErrorCode::invalid_argument, "value is not a valid float: " + in_quotes(args[3]));
@@ -136,13 +136,14 @@ Result<Throttle> parse_gcra(std::span<const std::string_view> args) {
   bucket.burst = *max_burst + 1;
   if (args.size() > 4) {
     if (!is_tokens(args[4])) {
-      return fail(ErrorCode::invalid_argument, "syntax error: TOKENS may follow, found " + in_quotes(args[4]));
+      return fail(ErrorCode::invalid_argument, "syntax error: expected TOKENS, found " + in_quotes(args[4]));
     }
     if (args.size() == 5) return fail(ErrorCode::invalid_argument, "Missing TOKENS value");
     const auto tokens = parse_number(args[5]);
     if (!tokens || *tokens < 0) {
-      return fail(ErrorCode::invalid_argument, "value is out of range: TOKENS is a whole number from 0 on, found " +
-                                                   in_quotes(args[5]) + (tokens ? std::string(kRefunds) : ""));
+      return fail(ErrorCode::invalid_argument,
+                  "value is out of range: TOKENS must be a whole number of at least 0, found " + in_quotes(args[5]) +
+                      (tokens ? std::string(kRefunds) : ""));
     }
     bucket.cost = *tokens;
   }

@@ -48,18 +48,15 @@ class Words {
 
 Result<std::int64_t> parse_cost(std::string_view text) {
   const auto cost = resp::parse_integer(text);
-  if (!cost) return wrong("a cost is a whole number such as 1, found " + in_quotes(text));
+  if (!cost) return wrong("a cost must be a whole number such as 1, found " + in_quotes(text));
   if (auto error = refuse_cost(*cost)) return fail(std::move(*error));
   return *cost;
 }
 
-tl::unexpected<Error> peek_with_id() {
-  return wrong(
-      "PEEK charges nothing, so there is nothing that ID could keep from being charged twice; give one of them");
-}
+tl::unexpected<Error> peek_with_id() { return wrong("PEEK charges nothing, so ID has no effect; give one of them"); }
 
 tl::unexpected<Error> without_value(std::string_view word) {
-  return wrong(in_quotes(word, kWordMaxShown) + " has no value behind it");
+  return wrong(in_quotes(word, kWordMaxShown) + " has no value after it");
 }
 
 template <class Known>

@@ -128,7 +128,7 @@ TEST_F(ForwardAuthSession, RefusesARequestThatIsToldInTwoWays) {
   use_rules(kLogin);
   const std::string answer = ask("X-Forwarded-Uri: /health\r\nX-Original-URI: /api/login\r\n");
   EXPECT_EQ(status(answer), 400);
-  EXPECT_TRUE(has(answer, "X-Forwarded-Uri says '/health', but X-Original-URI says '/api/login'")) << answer;
+  EXPECT_TRUE(has(answer, "X-Forwarded-Uri is '/health', but X-Original-URI is '/api/login'")) << answer;
   EXPECT_EQ(status(ask("X-Forwarded-Method: GET\r\nX-Forwarded-Method: POST\r\n")), 400);
   EXPECT_EQ(status(ask("X-Forwarded-Uri: /a\r\nX-Original-URI: /a\r\n")), 200);
 }

@@ -108,7 +108,7 @@ TEST_F(HttpCheck, DecidesByTheRules) {
   EXPECT_EQ(field(third, "Retry-After"), "60");
   EXPECT_TRUE(has(body(third), "\"violated-policies\":[\"steps: 2/minute\"]")) << third;
   EXPECT_EQ(status(check(R"({"user":"43"})")), 200);
-  EXPECT_TRUE(has(check(R"({"user":"mallory"})"), "\"message\":\"This can never pass: the limit is 0"));
+  EXPECT_TRUE(has(check(R"({"user":"mallory"})"), "\"message\":\"This request can never be allowed: the limit is 0"));
 }
 
 TEST_F(HttpCheck, PeeksAndRepeatsByTheRules) {

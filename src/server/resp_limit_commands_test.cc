@@ -77,7 +77,7 @@ TEST_F(RespSessionTest, ThrottlesAsThrottlecrabDoes) {
   EXPECT_EQ(crab(6'000), "1 3 0 18 0 ");
   EXPECT_EQ(flat(call({"THROTTLE", "k", "3", "10", "60", "4"})), "0 3 0 18 -1 ");
   EXPECT_EQ(call({"throttle", "k", "3", "10"}), "-ERR wrong number of arguments for 'throttle' command\r\n");
-  EXPECT_EQ(call({"throttle", "k", "3", "x", "1"}), "-ERR invalid count_per_period: 'x' is no whole number\r\n");
+  EXPECT_EQ(call({"throttle", "k", "3", "x", "1"}), "-ERR invalid count_per_period: 'x' is not a whole number\r\n");
 }
 
 TEST_F(RespSessionTest, HasTheGcraThatRedisAnnounced) {

@@ -81,7 +81,7 @@ weir_on 0 keys explain --ip 192.0.2.9 --path /login
 has "what holds of one that is local" "1 of 2 left of this server's share, while Redis is away (local)" "$said"
 denied=$(ask 0 '{"user":"z1","path":"/api/pay"}')
 has "the client is told the same" \
-  '"detail":"pay: 20/year: The limit cannot be checked now, and until it can, it denies."' "$denied"
+  '"detail":"pay: 20/year: The limit cannot be checked now; requests are denied until it can be."' "$denied"
 has "under its title" '"title":"Limit cannot be checked"' "$denied"
 has "of the type as ever" '#quota-exceeded"' "$denied"
 has "with the members as ever" '"allowed":false,"limit":20,"remaining":0' "$denied"

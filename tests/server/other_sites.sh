@@ -50,7 +50,7 @@ has "says how to write it" "--allow-origin: 'ops.example.com' is no origin; writ
 
 echo "# refunds of Redis clients"
 redis CL.THROTTLE k 8 9 31536000 5 >/dev/null
-refunds='; WEIR.LIMIT with a COST below 0 refunds'
+refunds='; to refund, use WEIR.LIMIT with a COST below 0'
 negative="ERR Cell error: Negative quantities are not supported$refunds"
 is "CL.THROTTLE" "$negative" "$(redis CL.THROTTLE k 8 9 31536000 -3)"
 is "CL.THROTTLE, with another bucket" "$negative" "$(redis CL.THROTTLE k 7 8 31536000 -12)"
