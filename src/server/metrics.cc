@@ -201,7 +201,7 @@ class Page {
         &PlanMetrics::changes);
     add("weir_plans_evicted_total", kCounter, "Subjects evicted because the plans cache was full.",
         &PlanMetrics::evicted);
-    add("weir_plans_refused_total", kCounter, "Invalid rows in the plans database.", &PlanMetrics::refused);
+    add("weir_plans_refused_total", kCounter, "Invalid rows read from the plans database.", &PlanMetrics::refused);
     add("weir_plans_failures_total", kCounter, "Failed queries of the plans database.", &PlanMetrics::failures);
     add("weir_plans_waits_total", kCounter, "Checks that waited for the plans database.", &PlanMetrics::waits);
     add("weir_plans_wait_timeouts_total", kCounter, "Checks that continued without an answer of the plans database.",
@@ -216,7 +216,7 @@ class Page {
       if (fleet) out_.add(value);
     };
     const FleetView view = fleet.value_or(FleetView{});
-    add("weir_store_up", kGauge, "1 if the server uses Redis, else 0.", view.is_up ? 1 : 0);
+    add("weir_store_up", kGauge, "1 while Redis is in use, 0 while the server decides without it.", view.is_up ? 1 : 0);
     add("weir_store_nodes", kGauge, "Servers of the fleet that this server knows of.", view.nodes.size());
     add("weir_store_configs", kGauge, "Different configs among the servers of the fleet.",
         view.kinds(&FleetNodeView::policy));
@@ -237,8 +237,8 @@ class Page {
     add("weir_store_breaker_openings_total", kCounter, "Circuit breaker openings.", view.openings);
     add("weir_store_connects_total", kCounter, "Connections made to Redis.", view.connects);
     add("weir_store_refunds_total", kCounter, "Refunded charges of denied requests.", view.released);
-    add("weir_store_failed_refunds_total", kCounter,
-        "Failed refunds of denied requests; these charges expire.", view.stuck);
+    add("weir_store_failed_refunds_total", kCounter, "Failed refunds of denied requests; these charges expire.",
+        view.stuck);
     add("weir_store_unsynced_keys", kGauge, "Keys with unsynced charges.", view.owed_keys);
     add("weir_store_synced_permits_total", kCounter, "Permits of unsynced charges that were written back to Redis.",
         view.paid_back);

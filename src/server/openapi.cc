@@ -61,7 +61,7 @@ constexpr std::string_view kDocument = R"json({
       "description": "Returns the decision without charging anything."},
      {
       "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "pattern": "^[!-~]{1,64}$"},
-      "description": "Same as the member `id`. A retry of the same key or attributes and cost is not charged again."}],
+      "description": "Same as the member `id`. A retry (same key or attributes, same cost) is not charged again."}],
     "requestBody": {
      "required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Check"}}}},
     "responses": {
@@ -359,7 +359,7 @@ constexpr std::string_view kDocument = R"json({
      {"$ref": "#/components/schemas/CheckItems"}]},
    "CheckItems": {
     "type": "array",
-    "description": "At most 10,000 checks, each like the body of /v1/check. An invalid one is answered by an error."},
+    "description": "At most 10,000 checks, each like the body of /v1/check. For an invalid one, the answer is an error."},
    "Reserve": {
     "description": "The largest cost that the request may have. Without an `id`, the server generates one.",
     "anyOf": [@NonNegativeCost@]},
@@ -395,7 +395,7 @@ constexpr std::string_view kDocument = R"json({
               "description": "in a fleet: by Redis, by a cached denial, or without Redis; no_room: full table"}}},
    "Decision": {
     "type": "object", "required": ["allowed"],
-    "description": "Numbers are those of the binding limit, if there is one. Only rules give `rule` to `limits`.",
+    "description": "Numbers are those of the binding limit, if any. Decisions by rules add `rule` to `limits`.",
     "properties": {
      "allowed": {"type": "boolean"},
      "limit": {
