@@ -359,7 +359,7 @@ constexpr std::string_view kDocument = R"json({
      {"$ref": "#/components/schemas/CheckItems"}]},
    "CheckItems": {
     "type": "array",
-    "description": "At most 10,000 checks, each like the body of /v1/check. For an invalid one, the answer is an error."},
+    "description": "At most 10,000 checks, each like the body of /v1/check. An invalid check gets an error."},
    "Reserve": {
     "description": "The largest cost that the request may have. Without an `id`, the server generates one.",
     "anyOf": [@NonNegativeCost@]},
