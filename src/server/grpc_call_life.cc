@@ -45,7 +45,7 @@ int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
   if (call->head.method == GrpcMethod::health_watch && !call->is_pending) return 0;
   if (held() + data.size() > kGrpcHeldMax) {
     service_.bounds.refuse(Refused::pipeline);
-    finish(*call, GrpcStatus::resource_exhausted, "the calls of this connection hold as much memory as they may");
+    finish(*call, GrpcStatus::resource_exhausted, "the calls of this connection have reached their memory limit");
     return 0;
   }
   held_ += data.size();
@@ -117,7 +117,7 @@ void GrpcSession::take_messages(GrpcCall& call) {
     return refuse_message(call, message);
   }
   if (message.consumed == call.in.size()) return;  // answered when the request ends
-  finish(call, GrpcStatus::unimplemented, "this method takes one message, and more than one came");
+  finish(call, GrpcStatus::unimplemented, "this method takes one message; the client sent more than one");
 }
 
 // Answers each message of a reflection stream in order, but not faster than the client reads the answers.
@@ -140,7 +140,7 @@ void GrpcSession::answer_questions(GrpcCall& call) {
   }
   if (!call.has_request_end) return wait_for_question(call);
   if (call.in.empty()) return finish(call, GrpcStatus::ok);
-  finish(call, GrpcStatus::internal, "the request ended within a message");
+  finish(call, GrpcStatus::internal, "the request ended in the middle of a message");
 }
 
 // A stream may be silent for days, but not within a message, which stays in memory until it is complete.
@@ -156,8 +156,9 @@ void GrpcSession::end_request(GrpcCall& call) {
   if (!call.is_pending) return;  // trailers after the end
   const GrpcMessage message = next_message(call.in);
   if (message.state == GrpcMessage::State::complete) return run(call, message.payload);
-  if (call.in.empty()) return finish(call, GrpcStatus::unimplemented, "this method takes one message, and none came");
-  finish(call, GrpcStatus::internal, "the request ended within a message");
+  if (call.in.empty())
+    return finish(call, GrpcStatus::unimplemented, "this method takes one message; the client sent none");
+  finish(call, GrpcStatus::internal, "the request ended in the middle of a message");
 }
 
 void GrpcSession::run(GrpcCall& call, std::string_view message) {
@@ -229,7 +230,7 @@ void GrpcSession::answer(GrpcCall& call, std::size_t before, GrpcOutcome outcome
     service_.bounds.refuse(Refused::unread);
     unsent_ -= call.out.size() - before;
     call.out.resize(before);
-    return finish(call, GrpcStatus::resource_exhausted, "the answers of this connection are not taken");
+    return finish(call, GrpcStatus::resource_exhausted, "the client does not read the responses of this connection");
   }
   if (!is_stream(call.head.method)) return finish(call, GrpcStatus::ok);
   ++answered_;

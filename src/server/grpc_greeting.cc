@@ -10,10 +10,10 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kHttpAnswer =
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 83\r\n"
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 84\r\n"
     "Connection: close\r\n\r\n"
-    "This port speaks gRPC: HTTP/2 with prior knowledge. HTTP/1.1 has a port of its own.";
-constexpr std::string_view kRedisAnswer = "-ERR this port speaks gRPC; Redis clients have a port of their own\r\n";
+    "This port speaks gRPC (HTTP/2 with prior knowledge). Use the HTTP port for HTTP/1.1.";
+constexpr std::string_view kRedisAnswer = "-ERR this port speaks gRPC; connect Redis clients to the RESP port\r\n";
 
 constexpr std::array<std::string_view, 9> kHttp1Methods = {"GET ",     "POST ",  "HEAD ",    "PUT ",  "DELETE ",
                                                            "OPTIONS ", "PATCH ", "CONNECT ", "TRACE "};

@@ -12,7 +12,7 @@ inline constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\
 
 // The answer to plain HTTP/2.
 inline constexpr std::string_view kSpeaksGrpc =
-    "This port speaks gRPC: POST with application/grpc. Plain HTTP has a port of its own; there, ask /v1/check.\n";
+    "This port speaks gRPC: POST with application/grpc. For plain HTTP, use POST /v1/check on the HTTP port.\n";
 
 struct Greeting {
   enum class State : std::uint8_t { http2, need_more, foreign };

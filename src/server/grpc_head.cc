@@ -44,17 +44,17 @@ std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head, std::size_t he
   if (head.bytes > header_max) {
     return GrpcOutcome{GrpcStatus::resource_exhausted, "the header fields have " + std::to_string(head.bytes) +
                                                            " bytes; at most " + std::to_string(header_max) +
-                                                           " are read"};
+                                                           " are allowed"};
   }
   if (head.method == GrpcMethod::none) {
-    return GrpcOutcome{GrpcStatus::unimplemented,
-                       "there is no method " + in_quotes(head.unknown_path, kPathShown) + " here"};
+    return GrpcOutcome{GrpcStatus::unimplemented, "unknown method " + in_quotes(head.unknown_path, kPathShown)};
   }
   if (head.has_bad_timeout) {
-    return GrpcOutcome{GrpcStatus::internal, "grpc-timeout is up to 8 digits and one of H, M, S, m, u, n: 20m"};
+    return GrpcOutcome{GrpcStatus::internal,
+                       "grpc-timeout must be 1 to 8 digits and a unit of H, M, S, m, u, n, such as 20m"};
   }
   if (head.is_encoded) {
-    return GrpcOutcome{GrpcStatus::unimplemented, "messages must not be compressed: grpc-encoding is identity"};
+    return GrpcOutcome{GrpcStatus::unimplemented, "compressed messages are not supported; use grpc-encoding: identity"};
   }
   if (head.timeout == Micros{0}) return GrpcOutcome{GrpcStatus::deadline_exceeded, "the deadline has passed"};
   return std::nullopt;
@@ -63,16 +63,16 @@ std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head, std::size_t he
 GrpcOutcome refuse_grpc_message(const GrpcMessage& message, std::size_t length_max) {
   switch (message.state) {
     case GrpcMessage::State::compressed:
-      return {GrpcStatus::internal, "a message is compressed, though no grpc-encoding was named"};
+      return {GrpcStatus::internal, "a message is compressed, but the request has no grpc-encoding"};
     case GrpcMessage::State::too_large:
       return {GrpcStatus::resource_exhausted, "the message has " + std::to_string(message.length) + " bytes; at most " +
-                                                  std::to_string(length_max) + " are read"};
+                                                  std::to_string(length_max) + " are allowed"};
     case GrpcMessage::State::bad_flag:
     case GrpcMessage::State::complete:
     case GrpcMessage::State::need_more:
       break;
   }
-  return {GrpcStatus::internal, "a message begins with neither 0 nor 1: this is no gRPC framing"};
+  return {GrpcStatus::internal, "a message begins with neither 0 nor 1, so this is not gRPC framing"};
 }
 
 }  // namespace weir

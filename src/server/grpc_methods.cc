@@ -27,7 +27,7 @@ GrpcOutcome health(GrpcMethod method, std::string_view message, ServingStatus se
   const auto service = read_health_request(message);
   if (!service) return unreadable(service.error());
   if (!is_health_service(*service)) {
-    if (method == GrpcMethod::health_check) return {GrpcStatus::not_found, "there is no service of this name here"};
+    if (method == GrpcMethod::health_check) return {GrpcStatus::not_found, "unknown service"};
     serving = ServingStatus::service_unknown;
   }
   append_health_response(serving, out);

@@ -275,10 +275,10 @@ bool GrpcSession::is_drained() const {
 void GrpcSession::give_up(GiveUp why, std::string& output) {
   if (!is_greeted_ && why == GiveUp::too_slow) return;  // the client's protocol is unknown
   if (http2_ == nullptr) begin();
-  std::string_view reason = "a request was not finished in time";
-  if (why == GiveUp::no_room) reason = "all connections together hold as much memory as they may";
-  if (why == GiveUp::too_crowded) reason = "as many connections as may be are open";
-  if (why == GiveUp::too_busy) reason = "there is more to answer than there is time for";
+  std::string_view reason = "the client did not finish a request in time";
+  if (why == GiveUp::no_room) reason = "all connections together have reached the memory limit";
+  if (why == GiveUp::too_crowded) reason = "too many connections are open";
+  if (why == GiveUp::too_busy) reason = "server overloaded";
   nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(http2_),
                         NGHTTP2_ENHANCE_YOUR_CALM, bytes_of(reason), reason.size());
   is_broken_ = is_broken_ || !send(output);

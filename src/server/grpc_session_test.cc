@@ -448,14 +448,14 @@ TEST_F(GrpcTest, SaysWhyItGivesUp) {
   client->call(kHealthCheck, "");
   session->give_up(GiveUp::no_room, client->player.output);
   client->exchange();
-  EXPECT_EQ(client->goaway_text, "all connections together hold as much memory as they may");
+  EXPECT_EQ(client->goaway_text, "all connections together have reached the memory limit");
   connect();
   std::string output;
   session->give_up(GiveUp::too_slow, output);
   EXPECT_EQ(output, "") << "nobody knows what it would have spoken";
   session->give_up(GiveUp::too_crowded, output);
   client->hear(output);
-  EXPECT_EQ(client->goaway_text, "as many connections as may be are open");
+  EXPECT_EQ(client->goaway_text, "too many connections are open");
 }
 
 TEST_F(GrpcTest, SendsThoseWhoTookTheWrongDoorAway) {

@@ -24,15 +24,15 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kWelcome =
-    "This is weir, a rate limiter. It answers one question: may this request pass?\n"
+    "This is Weir, a rate limiter. It decides whether a request may pass.\n"
     "\n"
     "  curl -i $URL/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  curl -i $URL/v1/check -d '{\"key\":\"job:7\",\"limit\":\"10/s burst 50\",\"cost\":5}'\n"
     "  curl -i $URL/v1/check -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'   by the rules\n"
     "  curl -i $URL/auth -H 'X-Forwarded-Uri: /api/search'                                    as a proxy does\n"
     "\n"
-    "200 means yes, 429 means not now. GET /openapi.json tells of everything else that can be asked.\n"
-    "GET /livez says whether the server is up. Redis clients use another port: CL.THROTTLE user:42 15 30 60\n";
+    "200: allowed. 429: denied, retry later. GET /openapi.json describes all calls.\n"
+    "GET /livez answers ok while the server runs. Redis clients use another port: CL.THROTTLE user:42 15 30 60\n";
 
 struct Route {
   std::string_view path;
@@ -124,7 +124,7 @@ std::span<const Route> routes_of(HttpFace face) {
 }
 
 HttpNext admin_welcome(const HttpCall&, HttpService& service, HttpWork&) {
-  plain_text(service, "This is the port from which weir is looked after.\n\n");
+  plain_text(service, "This is the admin API of Weir.\n\n");
   for (const Route& route : kAdminRoutes) {
     service.answer.body.append("  ").append(route.method).append(5 - route.method.size(), ' ').append(route.path);
     service.answer.body += '\n';
@@ -152,7 +152,7 @@ void write_unknown_path(HttpAnswer& out, HttpFace face, std::string_view path) {
   std::vector<std::string_view> paths;
   for (const Route& route : routes_of(face)) paths.push_back(route.path);
   if (face == HttpFace::checks) paths.push_back(kForwardAuthPath);
-  std::string detail = "there is nothing at " + in_quotes(path, 80) + "; ";
+  std::string detail = "unknown path " + in_quotes(path, 80) + "; ";
   const std::string_view meant = nearest(path, paths);
   if (face == HttpFace::admin && path.starts_with("/admin/v1/policy")) {
     detail += "/admin/v1/policy is now /admin/v1/config";

@@ -14,7 +14,7 @@ namespace weir {
 namespace {
 
 constexpr std::string_view kNoRules =
-    "there are no rules to decide by: start the server with --config weir.yaml, or give \"key\" and \"limit\"";
+    "there are no rules: start the server with --config weir.yaml, or send \"key\" and \"limit\"";
 
 Result<Charging> charging_of(std::string_view query) {
   if (query.empty()) return Charging::charges;
@@ -24,12 +24,12 @@ Result<Charging> charging_of(std::string_view query) {
   for (const Parameter& parameter : *parameters) {
     if (parameter.name != "peek") {
       return fail(ErrorCode::invalid_argument,
-                  "unknown parameter " + in_quotes(parameter.name) + "; the only one here is peek");
+                  "unknown parameter " + in_quotes(parameter.name) + "; the only parameter is peek");
     }
     if (parameter.value.empty() || parameter.value == "true" || parameter.value == "1") {
       charging = Charging::peeks;
     } else if (parameter.value != "false" && parameter.value != "0") {
-      return fail(ErrorCode::invalid_argument, "peek is true or false, found " + in_quotes(parameter.value));
+      return fail(ErrorCode::invalid_argument, "peek must be true or false, found " + in_quotes(parameter.value));
     }
   }
   return charging;
@@ -55,7 +55,7 @@ void write_refusal(HttpService& service, const Error& error) {
   switch (error.code) {
     case ErrorCode::exhausted:
       out.add("Retry-After", "1");
-      return write_problem(out, 503, "Out of room", error.message);
+      return write_problem(out, 503, "Out of capacity", error.message);
     case ErrorCode::unavailable:
       return write_problem(out, 503, "Unavailable", error.message);
     case ErrorCode::invalid_argument:
@@ -87,16 +87,16 @@ Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& serv
     if (!equals_ignoring_case(field.name, "idempotency-key")) continue;
     if (field.value.empty() || field.value.size() > kIdBytesMax) {
       return fail(ErrorCode::out_of_range, "Idempotency-Key has " + std::to_string(field.value.size()) +
-                                               " bytes; give 1 to " + std::to_string(kIdBytesMax));
+                                               " bytes; send 1 to " + std::to_string(kIdBytesMax));
     }
     if (!std::ranges::all_of(field.value, [](char c) { return c > ' ' && c <= '~'; })) {
       return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + in_quotes(field.value) +
-                                                   "; give visible ASCII without blanks, such as 7f3a-order-8");
+                                                   "; use visible ASCII without spaces, such as 7f3a-order-8");
     }
     if (!item.id.empty() && item.id != field.value) {
       service.refusal = 409;
-      return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + in_quotes(field.value) + ", but the id is " +
-                                                   in_quotes(item.id) + "; give one");
+      return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + in_quotes(field.value) + ", but \"id\" is " +
+                                                   in_quotes(item.id) + "; send only one");
     }
     item.id = field.value;
   }
@@ -109,13 +109,13 @@ Result<const Limit*> inline_limit(const CheckItem& item, WantedLimit wanted, Htt
   const bool is_in_flight = limit->algorithm == Algorithm::concurrency;
   if (is_in_flight && wanted == WantedLimit::rate) {
     return fail(ErrorCode::invalid_argument,
-                "\"limit\": permits in flight are taken by POST /v1/acquire and given back by POST /v1/release; here, "
-                "give a rate such as \"100/minute\"");
+                "\"limit\": a concurrency limit needs POST /v1/acquire and POST /v1/release; here, "
+                "send a rate such as \"100/minute\"");
   }
   if (!is_in_flight && wanted == WantedLimit::in_flight) {
     return fail(ErrorCode::invalid_argument,
                 "\"limit\": " + in_quotes(item.limit) +
-                    " is a rate, which POST /v1/check is for; here, give permits in flight such as \"20 concurrent\"");
+                    " is a rate; use POST /v1/check for it; here, send a concurrency limit such as \"20 concurrent\"");
   }
   return &*limit;
 }

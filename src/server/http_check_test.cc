@@ -56,7 +56,7 @@ TEST_F(HttpCheck, RefusesOtherParameters) {
   for (const char* query : {"?peak", "?peek=maybe", "?peek&x=1", "?%zz"}) {
     EXPECT_EQ(status(check(kTwice, query)), 400) << query;
   }
-  EXPECT_TRUE(has(check(kTwice, "?peak"), "unknown parameter 'peak'; the only one here is peek"));
+  EXPECT_TRUE(has(check(kTwice, "?peak"), "unknown parameter 'peak'; the only parameter is peek"));
   EXPECT_EQ(limiter.size(), 0u) << "nothing was charged";
 }
 
@@ -69,7 +69,8 @@ TEST_F(HttpCheck, ChargesARequestThatIsSentTwiceOnce) {
 
 TEST_F(HttpCheck, RefusesTwoIdsAndBadOnes) {
   const std::string with_id = R"({"key":"u","limit":"2/minute","id":"a"})";
-  EXPECT_TRUE(has(check(with_id, "", "Idempotency-Key: b\r\n"), "Idempotency-Key is 'b', but the id is 'a'"));
+  EXPECT_TRUE(
+      has(check(with_id, "", "Idempotency-Key: b\r\n"), R"(Idempotency-Key is 'b', but \"id\" is 'a'; send only one)"));
   EXPECT_EQ(status(check(with_id, "", "Idempotency-Key: b\r\n")), 409);
   EXPECT_EQ(status(check(with_id, "", "idempotency-key: a\r\n")), 200);
   EXPECT_EQ(status(check(kTwice, "", "Idempotency-Key: " + std::string(65, 'i') + "\r\n")), 400);

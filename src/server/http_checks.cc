@@ -53,8 +53,8 @@ Result<void> read_all(std::string_view body, HttpService& service) {
     if (!more) return fail(more.error());
     if (!*more) return {};
     if (service.reads.size() == service.bounds.checks_max) {
-      return fail(ErrorCode::out_of_range, "there are more than " + std::to_string(service.bounds.checks_max) +
-                                               " checks; send them in several requests");
+      return fail(ErrorCode::out_of_range, "the request has more than " + std::to_string(service.bounds.checks_max) +
+                                               " checks; split them over several requests");
     }
     if (wrong) {
       note_key(service);
@@ -66,7 +66,7 @@ Result<void> read_all(std::string_view body, HttpService& service) {
 }
 
 void append_error(std::string& out, const Error& error) {
-  out.append("\"error\":\"").append(error.code == ErrorCode::exhausted ? "Out of room" : "Bad check");
+  out.append("\"error\":\"").append(error.code == ErrorCode::exhausted ? "Out of capacity" : "Bad check");
   append_json_text(out.append("\",\"detail\":"), error.message);
 }
 
@@ -173,7 +173,7 @@ HttpNext checks_route(const HttpCall& call, HttpService& service, HttpWork& work
   const auto has_id = [](const Attribute& field) { return equals_ignoring_case(field.name, "idempotency-key"); };
   if (std::ranges::any_of(call.fields, has_id)) {
     write_problem(answer, 400, "Bad request",
-                  "Idempotency-Key is of one check, these are many: give each check an \"id\" of its own");
+                  "Idempotency-Key cannot apply to many checks; give each check its own \"id\"");
     return HttpNext::answer;
   }
   if (auto read = read_all(call.body, service); !read) {

@@ -63,7 +63,7 @@ TEST_F(HttpChecks, AreDecidedInOrderWhateverTheyBring) {
 TEST_F(HttpChecks, HaveNoIdempotencyKeyInCommon) {
   const std::string answer = post("/v1/checks", R"([{"key":"a","limit":"5/minute"}])", "Idempotency-Key: 7\r\n");
   EXPECT_EQ(status(answer), 400);
-  EXPECT_TRUE(has(answer, R"(give each check an \"id\" of its own)")) << answer;
+  EXPECT_TRUE(has(answer, R"(give each check its own \"id\")")) << answer;
   EXPECT_EQ(limiter.size(), 0u);
 }
 

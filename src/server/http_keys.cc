@@ -42,7 +42,7 @@ Error unknown(const std::string& name) {
   const std::string_view meant = nearest(name, known);
   return {ErrorCode::invalid_argument,
           "unknown attribute " + in_quotes(name) + "; " +
-              (meant.empty() ? "known are user, api_key, ip, tenant, plan, method, host, path, header.NAME, entry.NAME"
+              (meant.empty() ? "use user, api_key, ip, tenant, plan, method, host, path, header.NAME or entry.NAME"
                              : "did you mean " + std::string(meant) + "?"),
           0};
 }
@@ -75,8 +75,8 @@ HttpNext reset_key_route(const HttpCall& call, HttpService& service, HttpWork&) 
   if (!parameters) return refuse_or_404(service, parameters.error());
   if (parameters->size() != 1 || parameters->front().name != "key") {
     return refuse_or_404(service, {ErrorCode::invalid_argument,
-                                   "name the key, DELETE /v1/keys?key=user:42, or a rule and what it counts by, "
-                                   "DELETE /v1/keys/login?ip=192.0.2.1",
+                                   "name a key (DELETE /v1/keys?key=user:42), or a rule and its attributes "
+                                   "(DELETE /v1/keys/login?ip=192.0.2.1)",
                                    0});
   }
   const std::string& key = parameters->front().value;
@@ -92,7 +92,7 @@ HttpNext reset_rule_route(const HttpCall& call, HttpService& service, HttpWork&)
   const auto rule = percent_decoded(target.path.substr(kBelow.size()));
   if (!rule || rule->empty()) {
     return refuse_or_404(service, {ErrorCode::invalid_argument,
-                                   "name a rule and what it counts by: DELETE /v1/keys/login?ip=192.0.2.1", 0});
+                                   "name a rule and its attributes: DELETE /v1/keys/login?ip=192.0.2.1", 0});
   }
   const auto parameters = parse_query(target.query);
   if (!parameters) return refuse_or_404(service, parameters.error());

@@ -16,7 +16,7 @@ Result<void> read_spent(const HttpCall& call, CheckShape shape, HttpService& ser
   if (auto read = read_item(call, shape, service); !read) return read;
   if (service.item.cost >= 0 && service.item.cost <= kPermitsMax) return {};
   return fail(ErrorCode::out_of_range,
-              "\"cost\" is " + std::to_string(service.item.cost) + "; here it is 0 to " + std::to_string(kPermitsMax));
+              "\"cost\" is " + std::to_string(service.item.cost) + "; it must be 0 to " + std::to_string(kPermitsMax));
 }
 
 // Answers the error of a reservation whose request is valid: its id is in use.
@@ -28,8 +28,7 @@ HttpNext refuse_reservation(HttpService& service, const Error& error) {
 
 Error no_rules() {
   return {ErrorCode::invalid_argument,
-          "there are no rules to reserve by: start the server with --config weir.yaml, or give \"key\" and \"limit\"",
-          0};
+          "there are no rules: start the server with --config weir.yaml, or send \"key\" and \"limit\"", 0};
 }
 
 HttpNext write_rules(HttpService& service, std::string_view id_name, std::string_view id, Micros now) {

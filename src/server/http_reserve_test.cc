@@ -93,7 +93,7 @@ TEST_F(HttpReserve, TellsWhatIsWrong) {
   EXPECT_TRUE(has(post("/v1/reserve", R"({"key":"jobs","limit":"2 concurrent"})"), "/v1/acquire"));
   for (const char* path : {"/v1/reserve", "/v1/commit", "/v1/cancel"}) {
     EXPECT_TRUE(
-        has(post(path, R"({"id":"7","key":"jobs","limit":"2/minute","cost":-1})"), "here it is 0 to 1099511627776"));
+        has(post(path, R"({"id":"7","key":"jobs","limit":"2/minute","cost":-1})"), "it must be 0 to 1099511627776"));
     EXPECT_EQ(status(post(path, R"({"id":"7","key":"jobs","limit":"2/minute","cost":1099511627777})")), 400);
   }
   EXPECT_TRUE(has(post("/v1/release", R"({"key":"jobs"})"), "\\\"id\\\" is missing"));

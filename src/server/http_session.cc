@@ -115,12 +115,12 @@ void write_last_words(HttpAnswer& out, GiveUp why) {
   std::string_view detail;
   switch (why) {
     case GiveUp::too_slow:
-      return write_problem(out, 408, "Request timeout", "the request was not finished in time");
+      return write_problem(out, 408, "Request timeout", "the client did not finish the request in time");
     case GiveUp::no_room:
-      detail = "all connections together hold as much memory as they may; try again shortly";
+      detail = "all connections together have reached the memory limit; retry shortly";
       break;
     case GiveUp::too_crowded:
-      detail = "too many connections are open; try again shortly";
+      detail = "too many connections are open; retry shortly";
       break;
     case GiveUp::too_busy:
       detail = kOverloaded;

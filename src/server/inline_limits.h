@@ -59,8 +59,8 @@ class InlineLimits {
 
  private:
   static Result<Limit> too_long(std::size_t size) {
-    return fail(ErrorCode::out_of_range,
-                "a limit has at most " + std::to_string(kBytesMax) + " bytes, this one has " + std::to_string(size));
+    return fail(ErrorCode::out_of_range, "the limit has " + std::to_string(size) + " bytes; at most " +
+                                             std::to_string(kBytesMax) + " are allowed");
   }
 
   struct Hash {

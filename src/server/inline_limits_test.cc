@@ -21,7 +21,7 @@ TEST(InlineLimits, RememberWrongTextsButNoLongOnes) {
   for (const std::size_t size : {std::size_t{257}, std::size_t{1} << 20}) {
     const Result<Limit>& refused = limits.compile(std::string(size, '5'), Algorithm::sliding_log);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().message, "a limit has at most 256 bytes, this one has " + std::to_string(size));
+    EXPECT_EQ(refused.error().message, "the limit has " + std::to_string(size) + " bytes; at most 256 are allowed");
   }
   EXPECT_EQ(limits.size(), 2u);
   EXPECT_TRUE(limits.compile("5/minute", std::nullopt));
@@ -31,7 +31,7 @@ class LongLimits : public HttpClient {};
 
 TEST_F(LongLimits, AreRefusedByRoutes) {
   const std::string check = R"({"key":"u","limit":")" + std::string(5000, '1') + R"("})";
-  const std::string told = "a limit has at most 256 bytes, this one has 5000";
+  const std::string told = "the limit has 5000 bytes; at most 256 are allowed";
   EXPECT_EQ(status(post("/v1/check", check)), 400);
   EXPECT_TRUE(has(post("/v1/check", check), told));
   EXPECT_TRUE(has(post("/v1/checks", "[" + check + "]"), told));

@@ -15,12 +15,12 @@ namespace {
 constexpr std::size_t kClientNameMax = 64;
 constexpr std::string_view kClientHelp[] = {"GETNAME",  "    The name of this connection.",
                                             "ID",       "    The number of this connection.",
-                                            "INFO",     "    What is known of this connection.",
-                                            "LIST",     "    The same; others are not listed.",
-                                            "NO-EVICT", "    (ON|OFF): accepted; no client is evicted.",
-                                            "NO-TOUCH", "    (ON|OFF): accepted; nothing is touched.",
-                                            "REPLY",    "    ON: as it is. OFF and SKIP are refused.",
-                                            "SETINFO",  "    (LIB-NAME|LIB-VER) <value>: accepted, and not kept.",
+                                            "INFO",     "    This connection: id, name and protocol.",
+                                            "LIST",     "    The same; only this connection is listed.",
+                                            "NO-EVICT", "    (ON|OFF): accepted, without effect.",
+                                            "NO-TOUCH", "    (ON|OFF): accepted, without effect.",
+                                            "REPLY",    "    ON: the default. OFF and SKIP are refused.",
+                                            "SETINFO",  "    (LIB-NAME|LIB-VER) <value>: accepted, not stored.",
                                             "SETNAME",  "    <name>: names this connection."};
 constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
 
@@ -34,7 +34,7 @@ AfterCommand refuse_password(const Call& call) {
   call.out.error(kWrongPassword);
   if (call.service.password.empty()) return AfterCommand::go_on;
   call.service.bounds.refuse(Refused::password);
-  call.service.all_wrong().note("a Redis client sent a wrong password", call.client.peer, call.turn.now());
+  call.service.all_wrong().note("wrong RESP password", call.client.peer, call.turn.now());
   return AfterCommand::hold;
 }
 
@@ -121,7 +121,7 @@ void client_reply(const Call& call) {
   const std::string value = lower(call.args[2].substr(0, kNameMax));
   if (value == "on") return reply_ok(call);
   call.out.error(value == "off" || value == "skip"
-                     ? "ERR every command is answered here: only CLIENT REPLY ON is accepted"
+                     ? "ERR CLIENT REPLY OFF and SKIP are not supported; use CLIENT REPLY ON"
                      : "ERR syntax error");
 }
 

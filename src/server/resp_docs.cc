@@ -51,14 +51,15 @@ constexpr Argument kResetArguments[] = {{"key-or-rule", "string", "", 0},
 constexpr Argument kDel[] = {{"key", "key", "", kMultiple}};
 
 constexpr Entry kEntries[] = {
-    {"cl.throttle", "Charges a token bucket of max_burst + 1, as redis-cell does.", "O(1)", kThrottle},
-    {"del", "Forgets what was counted under the keys.", "O(N) where N is the number of keys.", kDel},
-    {"gcra", "Charges a token bucket of max-burst + 1, with a period of any length.", "O(1)", kGcraArguments},
-    {"throttle", "Charges a token bucket of max_burst, as throttlecrab does.", "O(1)", kThrottle},
-    {"weir.check", "Asks the rules whether a request may pass, and charges it.", "O(N) where N is the limits it meets.",
-     kCheck},
-    {"weir.limit", "Charges a limit such as 100/minute or '10/s burst 50'.", "O(1)", kLimit},
-    {"weir.reset", "Forgets what a key, or a rule for these fields, has counted.", "O(1)", kResetArguments},
+    {"cl.throttle", "Charges a token bucket with capacity max_burst + 1, as redis-cell does.", "O(1)", kThrottle},
+    {"del", "Resets keys: each has its full limit again.", "O(N) where N is the number of keys.", kDel},
+    {"gcra", "Charges a token bucket with capacity max-burst + 1 and any period.", "O(1)", kGcraArguments},
+    {"throttle", "Charges a token bucket with capacity max_burst, as throttlecrab does.", "O(1)", kThrottle},
+    {"weir.check", "Checks a request against the rules, and charges it.",
+     "O(N) where N is the number of limits that apply.", kCheck},
+    {"weir.limit", "Checks a key against a limit such as 100/minute or '10/s burst 50', and charges it.", "O(1)",
+     kLimit},
+    {"weir.reset", "Resets a key, or a rule for the client with these fields.", "O(1)", kResetArguments},
 };
 
 void write_flags(std::uint8_t flags, resp::Writer& out) {

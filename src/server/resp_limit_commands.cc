@@ -77,8 +77,9 @@ Result<Limit> compile_quota(RespService& service, const LimitCheck& check) {
   service.quotas.begin_request();
   const Result<Limit>& limit = service.quotas.compile(check.quota, check.algorithm);
   if (limit && limit->algorithm == Algorithm::concurrency) {
-    return fail(ErrorCode::invalid_argument,
-                "permits in flight are acquired and released, which a check cannot do; give a rate such as 100/minute");
+    return fail(
+        ErrorCode::invalid_argument,
+        "a concurrency limit needs POST /v1/acquire and /v1/release over HTTP; here, give a rate such as 100/minute");
   }
   return limit;
 }
@@ -108,8 +109,8 @@ void reply_at_once(const Call& call, const LimitCheck& check, const Charge& char
 Gate* gate_or_error(const Call& call) {
   if (call.service.gate == nullptr) {
     call.out.error(
-        "ERR there are no rules to decide by: start the server with --config weir.yaml, or give a limit with "
-        "WEIR.LIMIT key quota");
+        "ERR there are no rules: start the server with --config weir.yaml, or send a limit with "
+        "WEIR.LIMIT key limit");
   }
   return call.service.gate;
 }
@@ -124,7 +125,7 @@ AfterCommand reset_rule(const Call& call) {
   const auto check = parse_fields(call.args.subspan(2));
   if (!check) return reply_error(call, check.error());
   if (check->id || check->is_peek) {
-    return reply_error(call, {ErrorCode::invalid_argument, "a reset takes fields only, neither ID nor PEEK", 0});
+    return reply_error(call, {ErrorCode::invalid_argument, "WEIR.RESET takes only fields; remove ID and PEEK", 0});
   }
   Gate* const gate = gate_or_error(call);
   return gate == nullptr ? AfterCommand::go_on : reply_flag(call, gate->reset(call.args[1], check->request));

@@ -60,7 +60,7 @@ TEST_F(RespSessionTest, WordsThrottleErrors) {
 
 TEST_F(RespSessionTest, RefusesALimitThatIsTooLongToBeOne) {
   const std::string quota(100'000, '1');
-  EXPECT_EQ(call({"WEIR.LIMIT", "k", quota}), "-ERR a limit has at most 256 bytes, this one has 100000\r\n");
+  EXPECT_EQ(call({"WEIR.LIMIT", "k", quota}), "-ERR the limit has 100000 bytes; at most 256 are allowed\r\n");
   EXPECT_EQ(service.quotas.size(), 0u);
 }
 
@@ -165,8 +165,8 @@ TEST_F(RespSessionTest, ChecksByTheRules) {
 
 TEST_F(RespSessionTest, SaysThatThereAreNoRules) {
   service.gate = nullptr;
-  EXPECT_EQ(call({"WEIR.CHECK", "user", "42"}).substr(0, 26), "-ERR there are no rules to");
-  EXPECT_EQ(call({"WEIR.RESET", "steps", "user", "42"}).substr(0, 26), "-ERR there are no rules to");
+  EXPECT_EQ(call({"WEIR.CHECK", "user", "42"}).substr(0, 26), "-ERR there are no rules: s");
+  EXPECT_EQ(call({"WEIR.RESET", "steps", "user", "42"}).substr(0, 26), "-ERR there are no rules: s");
 }
 
 TEST_F(RespSessionTest, ForgetsKeys) {

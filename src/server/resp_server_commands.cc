@@ -64,10 +64,10 @@ void config_get(const Call& call) {
 }
 
 constexpr std::string_view kCommandHelp[] = {
-    "COUNT",   "    How many commands there are.",
-    "DOCS",    "    [<name> ...]: what those that limit do, and their arguments.",
-    "GETKEYS", "    <command> [<arg> ...]: the keys in it.",
-    "INFO",    "    [<name> ...]: name, arity, flags and place of keys.",
+    "COUNT",   "    The number of commands.",
+    "DOCS",    "    [<name> ...]: the rate limit commands and their arguments.",
+    "GETKEYS", "    <command> [<arg> ...]: the keys of this command.",
+    "INFO",    "    [<name> ...]: name, arity, flags and key positions.",
     "LIST",    "    The names of all commands."};
 
 // A command's entry in the format of Redis before 7: the six members that clients read.

@@ -23,13 +23,13 @@ std::string_view last_words(GiveUp why) {
     case GiveUp::too_slow:
       break;
     case GiveUp::no_room:
-      return "ERR all connections together hold as much memory as they may; try again shortly";
+      return "ERR all connections together have reached the memory limit; retry shortly";
     case GiveUp::too_crowded:
       return "ERR max number of clients reached";
     case GiveUp::too_busy:
-      return "ERR there is more to answer than there is time for; try again shortly";
+      return "ERR server overloaded; request not evaluated; retry shortly";
   }
-  return "ERR the request was not finished in time";
+  return "ERR the client did not finish the request in time";
 }
 
 void write_reply(RespStep::Kind kind, const Decision& decision, resp::Writer& out) {

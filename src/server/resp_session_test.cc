@@ -163,8 +163,8 @@ TEST_F(RespSessionTest, SaysWhyItGivesUp) {
   std::string output;
   for (const GiveUp why : {GiveUp::too_slow, GiveUp::no_room, GiveUp::too_crowded}) session->give_up(why, output);
   EXPECT_EQ(output,
-            "-ERR the request was not finished in time\r\n"
-            "-ERR all connections together hold as much memory as they may; try again shortly\r\n"
+            "-ERR the client did not finish the request in time\r\n"
+            "-ERR all connections together have reached the memory limit; retry shortly\r\n"
             "-ERR max number of clients reached\r\n");
 }
 
@@ -304,8 +304,8 @@ TEST_F(LockedRespSession, LogsGuessesOnceASecond) {
   testing::internal::CaptureStderr();
   for (int i = 0; i < 5; ++i) guess({"AUTH", "hunter2"});
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "weir: a Redis client sent a wrong password from=192.0.2.7 times=1\n"
-            "weir: a Redis client sent a wrong password from=192.0.2.7 times=4\n");
+            "weir: wrong RESP password from=192.0.2.7 times=1\n"
+            "weir: wrong RESP password from=192.0.2.7 times=4\n");
 }
 
 TEST_F(LockedRespSession, OpensWithIt) {
@@ -348,7 +348,7 @@ TEST_F(RespSessionTest, TellsOfItself) {
 
 TEST_F(RespSessionTest, DocumentsTheCommandsThatLimit) {
   EXPECT_EQ(say("COMMAND DOCS gcra nothing\r\n").substr(0, 56),
-            "*2\r\n$4\r\ngcra\r\n*10\r\n$7\r\nsummary\r\n$69\r\nCharges a token buc");
+            "*2\r\n$4\r\ngcra\r\n*10\r\n$7\r\nsummary\r\n$66\r\nCharges a token buc");
   const std::string docs = say("COMMAND DOCS\r\n");
   EXPECT_EQ(docs.substr(0, 5), "*14\r\n");
   resp::ReplyParser parser;

@@ -83,7 +83,8 @@ void write_key(std::string& key, const RlsRequest& request, const RlsDescriptor&
 Result<Limit> limit_of(const RlsOverride& given) {
   const auto period = microseconds_of(given.unit);
   if (!period) {
-    return fail(ErrorCode::invalid_argument, "the unit of a descriptor's limit is none of SECOND to WEEK; name one");
+    return fail(ErrorCode::invalid_argument,
+                "a descriptor's limit has an unknown unit; use SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR");
   }
   return compile(
       Quota{.algorithm = Algorithm::fixed_window, .permits = given.requests_per_unit, .period = Micros{*period}});

@@ -23,7 +23,7 @@ std::optional<std::string> refuse_site(std::span<const std::string> allowed, con
   const bool is_near = !site || *site == "same-origin" || *site == "none";
   if (is_near && (!origin || is_own_page(*origin, only_field(call, "host").value_or("")))) return {};
   const std::string page = origin ? "Origin is " + in_quotes(*origin, 80) : "Sec-Fetch-Site is " + in_quotes(*site, 80);
-  return "web pages may not call this port (" + page + "); --allow-origin allows the pages of one origin";
+  return "web pages may not call this listener (" + page + "); --allow-origin ORIGIN allows one origin";
 }
 
 std::optional<Error> refuse_origin(std::string_view origin) {
@@ -33,7 +33,7 @@ std::optional<Error> refuse_origin(std::string_view origin) {
   if (scheme != 0 && !host.empty() && is_plain && host.find_first_of("/?#@*") == host.npos) return {};
   return Error{ErrorCode::invalid_argument,
                in_quotes(origin) +
-                   " is no origin; write scheme, host and, unless it is the usual one, port, such as "
+                   " is not an origin; write scheme, host and, if it is not the default, port, such as "
                    "https://app.example.com or http://localhost:3000"};
 }
 

@@ -59,7 +59,7 @@ is_refused() { # by whoever was told
 told=
 until_true 10 is_refused
 is "whoever hoards is told so" \
-  "-ERR all connections together hold as much memory as they may; try again shortly" "${told%$'\r'}"
+  "-ERR all connections together have reached the memory limit; retry shortly" "${told%$'\r'}"
 still_answers "while memory is hoarded"
 has "a check has room" "HTTP/1.1 200 OK" "$(post '{"key":"u","limit":"9/year"}')"
 grown=$(grown_kib "$before")
@@ -97,7 +97,7 @@ has "the last of 20 on HTTP is served" "200 OK" "$line"
 answer=$(post '{"key":"u","limit":"9/year"}')
 has "the next is told" "HTTP/1.1 503 Service Unavailable" "$answer"
 has "  in a problem document" "application/problem+json" "$answer"
-has "  that helps" "too many connections are open; try again shortly" "$answer"
+has "  that helps" "too many connections are open; retry shortly" "$answer"
 for i in $(seq 20); do
   socket=${idle[i]}
   exec {socket}>&-

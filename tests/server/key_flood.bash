@@ -7,7 +7,7 @@ algorithms=(token_bucket leaky_meter fixed_window sliding_window sliding_log)
 ask() { redis weir.limit "$1" "$2" algorithm "$3"; }
 
 # What a new connection is told when the flood leaves no time for it.
-turned_away="ERR there is more to answer than there is time for; try again shortly"
+turned_away="ERR server overloaded; request not evaluated; retry shortly"
 
 # probe_victims FILE: one question about each victim, and a line of what came of it: denied, away, or what was said.
 probe_victims() {

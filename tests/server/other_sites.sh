@@ -46,7 +46,7 @@ is "on a path like ours" 200 "$(code "$http/auth/v1/check" "${client[@]}" "${pag
 
 echo "# the setting"
 is "an origin that is none" 1 "$("$program" serve --allow-origin ops.example.com >"$work/said" 2>&1; echo $?)"
-has "says how to write it" "--allow-origin: 'ops.example.com' is no origin; write scheme, host" "$(cat "$work/said")"
+has "says how to write it" "--allow-origin: 'ops.example.com' is not an origin; write scheme, host" "$(cat "$work/said")"
 
 echo "# refunds of Redis clients"
 redis CL.THROTTLE k 8 9 31536000 5 >/dev/null

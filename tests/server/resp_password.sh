@@ -23,7 +23,7 @@ is "a wrong one" "$wrong late" "$(tries 'AUTH guess' | sed 's/  */ /g')"
 is "another user" "$wrong late" "$(tries 'AUTH bob "open sesame"' | sed 's/  */ /g')"
 is "by HELLO" "$wrong late" "$(tries 'HELLO 3 AUTH default guess' | sed 's/  */ /g')"
 is "each is counted" 3 "$(refused)"
-logged() { grep -q 'weir: a Redis client sent a wrong password from=127.0.0.1 times=' "$work/err0"; }
+logged() { grep -q 'weir: wrong RESP password from=127.0.0.1 times=' "$work/err0"; }
 is "and logged" yes "$(until_true 20 logged && echo yes)"
 is "but not what was sent" 0 "$(grep -c guess "$work/err0")"
 is "the right one" "OK PONG" "$(printf 'AUTH "open sesame"\nPING\n' | redis)"
