@@ -68,16 +68,16 @@ std::optional<AdminRefusal> refuse_admin(const AdminAccess& access, const HttpCa
   const std::string_view host = only_field(call, "host").value_or("");
   if (!call.target.starts_with('/') || !is_known_host(access, host)) {
     return AdminRefusal{403, "Forbidden",
-                        "the admin port is called by its address, or as localhost, not as " + in_quotes(host) +
-                            "; --admin-host allows a name"};
+                        "call the admin API by IP address or as localhost, not as " + in_quotes(host) +
+                            "; --admin-host NAME allows a name"};
   }
   const auto origin = only_field(call, "origin");
   if (origin && !is_our_origin(*origin, host)) {
     return AdminRefusal{403, "Forbidden",
-                        "pages of other sites may not use the admin port, nor may " + in_quotes(*origin)};
+                        "web pages of other origins may not call the admin API; Origin is " + in_quotes(*origin)};
   }
   if (!access.token.empty() && !has_token(access, call)) {
-    return AdminRefusal{401, "Unauthorized", "send Authorization: Bearer TOKEN, with what --admin-token-file holds"};
+    return AdminRefusal{401, "Unauthorized", "send Authorization: Bearer TOKEN with the token from --admin-token-file"};
   }
   const bool is_reading = call.method == "GET" || call.method == "HEAD";
   if (!is_reading && !is_json(only_field(call, "content-type").value_or(""))) {

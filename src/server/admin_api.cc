@@ -28,7 +28,7 @@ std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path,
   const bool is_metrics = path == kMetricsPath;
   if (service.admin == nullptr || (service.admin->control == nullptr && !is_metrics)) {
     if (path == "/" || is_metrics) return {};
-    write_problem(out, 404, "Not found", "nothing can be looked after here; try GET / for help");
+    write_problem(out, 404, "Not found", "the admin API is not available on this server; try GET / for help");
     return HttpNext::answer;
   }
   AdminAccess access = service.admin->access;
@@ -38,7 +38,7 @@ std::optional<HttpNext> guard_admin(const HttpCall& call, std::string_view path,
   write_problem(out, refusal->status, refusal->title, refusal->detail);
   if (refusal->status != 401) return HttpNext::answer;
   service.bounds.refuse(Refused::token);
-  service.admin->wrong.note("the admin port was called without the right token", call.peer, service.now);
+  service.admin->wrong.note("wrong or missing admin token", call.peer, service.now);
   out.add("WWW-Authenticate", "Bearer realm=\"weir\"");
   work.delay = kWrongSecretDelay;
   return HttpNext::hold;
@@ -53,7 +53,7 @@ HttpNext refuse_change(HttpService& service, const Error& error) {
   HttpAnswer& out = service.answer;
   switch (error.code) {
     case ErrorCode::invalid_argument:
-      write_problem(out, 422, "Cannot be done", error.message);
+      write_problem(out, 422, "Invalid request", error.message);
       break;
     case ErrorCode::out_of_range:
       write_problem(out, 409, "Conflict", error.message);
@@ -74,14 +74,15 @@ Result<Author> author_of(const HttpCall& call, const AdminBody& body) {
   author.from = call.peer;
   author.reason = body.text("reason");
   if (author.reason.size() > kReasonMax) {
-    return fail(ErrorCode::out_of_range, "\"reason\" has more than " + std::to_string(kReasonMax) + " bytes");
+    return fail(ErrorCode::out_of_range,
+                "\"reason\" has more than " + std::to_string(kReasonMax) + " bytes; shorten it");
   }
   for (const Attribute& field : call.fields) {
     if (!equals_ignoring_case(field.name, "x-weir-who")) continue;
     const bool is_printable = std::ranges::all_of(field.value, [](char c) { return c >= ' ' && c <= '~'; });
     if (field.value.empty() || field.value.size() > kWhoMax || !is_printable) {
       return fail(ErrorCode::invalid_argument,
-                  "X-Weir-Who is " + in_quotes(field.value) + "; give a name of 1 to 64 printable letters");
+                  "X-Weir-Who is " + in_quotes(field.value) + "; send a name of 1 to 64 printable ASCII characters");
     }
     author.who = field.value;
   }
@@ -100,7 +101,7 @@ Result<std::size_t> count_of(std::string_view name, std::string_view text, std::
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error == std::errc{} && end == text.data() + text.size() && n > 0) return std::min(n, most);
   return fail(ErrorCode::invalid_argument,
-              std::string(name) + " is " + in_quotes(text) + "; give a whole number from 1 on");
+              std::string(name) + " is " + in_quotes(text) + "; give a whole number of at least 1");
 }
 
 HttpNext answer_made(HttpService& service, const Result<Made>& made) {
@@ -123,7 +124,7 @@ void append_reach(JsonWriter& json, HttpService& service, std::uint64_t change) 
   if (is_shared) return;
   const std::string why = fleet.view().changes_why;
   json.text("note", "on this server only, until " +
-                        (why.empty() ? "Redis can be asked again" : "the others can be told: " + why));
+                        (why.empty() ? "Redis is available again" : "the other servers receive it: " + why));
 }
 
 std::string time_or_null(Micros time) { return time == Micros{0} ? "null" : '"' + rfc3339(time) + '"'; }

@@ -56,7 +56,7 @@ TEST_F(AdminApi, TellsWhatIsWrongWithABody) {
   EXPECT_TRUE(has(call("/admin/v1/kill-switch", R"({"on":true,"resaon":"x"})"), "did you mean \\\"reason\\\"?"));
   EXPECT_TRUE(has(call("/admin/v1/kill-switch", R"({"on":true,"for":"soon"})"), "write it like 10min"));
   EXPECT_TRUE(has(call("/admin/v1/kill-switch", "[]"), "must be a JSON object"));
-  EXPECT_TRUE(has(call("/admin/v1/kill-switch", "{} {}"), "after the object there is more"));
+  EXPECT_TRUE(has(call("/admin/v1/kill-switch", "{} {}"), "unexpected text after the JSON object"));
   EXPECT_EQ(status(call("/admin/v1/kill-switch", R"({"on":true})", "X-Weir-Who: \xFF\r\n")), 400);
   EXPECT_EQ(status(call("/admin/v1/kill-switch", R"({"on":true})")), 409) << "there are no rules here";
   EXPECT_EQ(status(call("/admin/v1/undo", "{\"id\":-1}")), 400);

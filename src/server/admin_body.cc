@@ -16,7 +16,7 @@ tl::unexpected<Error> wrong(std::string message) { return fail(ErrorCode::invali
 
 tl::unexpected<Error> not_json(const JsonReader& json) {
   return wrong("the body is not JSON: " + std::string(json.why()) + " at byte " + std::to_string(json.at() + 1) +
-               "; send an object");
+               "; send a JSON object");
 }
 
 tl::unexpected<Error> unknown(std::string_view name, std::span<const AdminMember> known) {
@@ -25,7 +25,7 @@ tl::unexpected<Error> unknown(std::string_view name, std::span<const AdminMember
   const std::string_view meant = nearest(name, names);
   std::string message = "unknown member " + in_quotes(name);
   if (!meant.empty()) return wrong(message.append("; did you mean \"").append(meant).append("\"?"));
-  message += names.empty() ? "; there are none here" : "; known are";
+  message += names.empty() ? "; this call takes no members" : "; known members are";
   for (const std::string_view one : names) message.append(" \"").append(one).append("\"");
   return wrong(std::move(message));
 }
@@ -33,7 +33,7 @@ tl::unexpected<Error> unknown(std::string_view name, std::span<const AdminMember
 }  // namespace
 
 Result<void> AdminBody::take(JsonReader& json, const AdminMember& member) {
-  constexpr std::array<std::string_view, 3> kTypes = {"a text", "true or false", "a whole number"};
+  constexpr std::array<std::string_view, 3> kTypes = {"a string", "true or false", "a whole number"};
   const char first = json.next();
   std::string_view text;
   bool is_right = false;
@@ -66,7 +66,7 @@ Result<AdminBody> AdminBody::read(std::string_view body, std::span<const AdminMe
   while (!is_empty && json.next_member(name, is_first)) {
     const auto member = std::ranges::find(known, name, &AdminMember::name);
     if (member != known.end()) {
-      if (out.has(name)) return wrong('"' + std::string(name) + "\" is given twice; give it once");
+      if (out.has(name)) return wrong('"' + std::string(name) + "\" is given twice; send it once");
       if (auto taken = out.take(json, *member); !taken) return fail(std::move(taken.error()));
       continue;
     }
@@ -80,7 +80,7 @@ Result<AdminBody> AdminBody::read(std::string_view body, std::span<const AdminMe
     rest.append(":").append(body.substr(begin, json.at() - begin));
   }
   if (json.is_broken()) return not_json(json);
-  if (!json.at_end()) return wrong("after the object there is more; send one object");
+  if (!json.at_end()) return wrong("unexpected text after the JSON object; send one object");
   for (const AdminMember& member : known) {
     if (member.need == AdminMember::Need::needed && !out.has(member.name)) {
       return wrong('"' + std::string(member.name) + "\" is missing");

@@ -28,14 +28,15 @@ constexpr std::array<AdminMember, 4> kBan = {
 Result<Request> request_of(const std::string& attributes, HttpService& service) {
   service.texts.clear();
   if (attributes == "{}") {
-    return fail(ErrorCode::invalid_argument, "name a request by its attributes, such as \"ip\":\"192.0.2.1\"");
+    return fail(ErrorCode::invalid_argument,
+                "send at least one attribute of the request, such as \"ip\":\"192.0.2.1\"");
   }
   if (auto read = parse_check(attributes, CheckShape::check, service.item, service.texts); !read) {
     return fail(std::move(read.error()));
   }
   if (service.item.by_rules) return service.item.request();
   return fail(ErrorCode::invalid_argument,
-              "rules look at attributes such as \"user\", \"ip\" and \"path\"; \"key\" and \"limit\" do without them");
+              "send attributes such as \"user\", \"ip\" and \"path\"; rules do not use \"key\" and \"limit\"");
 }
 
 // The request as text for the journal. An API key appears as its hash, as everywhere, and so does a header, which may
@@ -120,8 +121,8 @@ HttpNext top_route(const HttpCall& call, HttpService& service, HttpWork&) {
       n = *count;
     } else {
       return refuse_body(service, {ErrorCode::invalid_argument,
-                                   "known are by=hits or by=denied, rule=NAME and n=20, not " +
-                                       in_quotes(parameter.name + '=' + parameter.value),
+                                   "unknown parameter " + in_quotes(parameter.name + '=' + parameter.value) +
+                                       "; use by=hits, by=denied, rule=NAME or n=20",
                                    0});
     }
   }
@@ -150,7 +151,7 @@ HttpNext ban_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const auto body = AdminBody::read(call.body, kBan, Others::attributes);
   if (!body) return refuse_body(service, body.error());
   if (body->has("cost")) {
-    return refuse_body(service, {ErrorCode::invalid_argument, "a ban is for any \"cost\"; leave it out", 0});
+    return refuse_body(service, {ErrorCode::invalid_argument, "a ban applies to any \"cost\"; leave it out", 0});
   }
   const auto author = author_of(call, *body);
   if (!author) return refuse_body(service, author.error());

@@ -123,8 +123,9 @@ HttpNext list_plans_route(const HttpCall& call, HttpService& service, HttpWork&)
       if (!n) return refuse_body(service, n.error());
       most = *n;
     } else {
-      return refuse_body(service, {ErrorCode::invalid_argument,
-                                   "known are after=SUBJECT and n=100, not " + in_quotes(parameter.name), 0});
+      return refuse_body(service,
+                         {ErrorCode::invalid_argument,
+                          "unknown parameter " + in_quotes(parameter.name) + "; use after=SUBJECT or n=100", 0});
     }
   }
   const auto rows = service.admin->control->plans().list(after, most);
@@ -148,7 +149,7 @@ HttpNext show_plan_route(const HttpCall& call, HttpService& service, HttpWork&) 
   const auto parameters = parse_query(split_target(call.target).query);
   if (!parameters) return refuse_body(service, parameters.error());
   if (parameters->size() != 1 || parameters->front().name != "subject") {
-    return refuse_body(service, {ErrorCode::invalid_argument, "say who: ?subject=user:42", 0});
+    return refuse_body(service, {ErrorCode::invalid_argument, "send one parameter, the subject: ?subject=user:42", 0});
   }
   return answer_view(service, service.admin->control->plans().show(parameters->front().value));
 }

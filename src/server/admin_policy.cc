@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "nearest.h"
 #include "protocol/json_writer.h"
 #include "protocol/query.h"
 #include "server/admin_api.h"
@@ -34,7 +35,7 @@ void append_change(JsonWriter& json, const ListedChange& listed) {
   json.flag("active", listed.standing.active);
   listed.standing.undone_by > 0 ? json.number("undone_by", listed.standing.undone_by) : json.null("undone_by");
   change.undoes > 0 ? json.number("undoes", change.undoes) : json.null("undoes");
-  if (!listed.has_rule) json.text("note", "there is no rule " + change.rule + " now");
+  if (!listed.has_rule) json.text("note", "rule " + change.rule + " does not exist now");
   json.end_object();
 }
 
@@ -85,7 +86,7 @@ HttpNext reload_route(const HttpCall& call, HttpService& service, HttpWork&) {
   if (!body) return refuse_body(service, body.error());
   const auto changes = service.admin->control->reload();
   if (!changes) {
-    write_problem(service.answer, 422, "Not reloaded", changes.error().message);
+    write_problem(service.answer, 422, "Reload failed", changes.error().message);
     return HttpNext::answer;
   }
   JsonWriter json(service.answer.body);
@@ -121,7 +122,9 @@ HttpNext changes_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const auto parameters = parse_query(split_target(call.target).query);
   if (!parameters) return refuse_body(service, parameters.error());
   for (const Parameter& parameter : *parameters) {
-    if (parameter.name != "n") return refuse_body(service, {ErrorCode::invalid_argument, "the only parameter is n", 0});
+    if (parameter.name != "n")
+      return refuse_body(service, {ErrorCode::invalid_argument,
+                                   "unknown parameter " + in_quotes(parameter.name) + "; the only parameter is n", 0});
     const auto count = count_of("n", parameter.value, Journal::kLinesMax);
     if (!count) return refuse_body(service, count.error());
     n = *count;

@@ -36,8 +36,8 @@ Result<SpendingQuery> query_of(std::string_view target) {
       (is_top ? query.top : query.days) = *count;
     } else {
       return fail(ErrorCode::invalid_argument,
-                  "known are subject=user:42, rule=NAME, from=2026-09-01, to=2026-09-30, days=30 and top=20, not " +
-                      in_quotes(parameter.name + '=' + parameter.value));
+                  "unknown parameter " + in_quotes(parameter.name + '=' + parameter.value) +
+                      "; use subject=user:42, rule=NAME, from=2026-09-01, to=2026-09-30, days=30 or top=20");
     }
   }
   return query;
@@ -61,7 +61,7 @@ HttpNext usage_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const auto query = query_of(call.target);
   if (!query) return refuse_body(service, query.error());
   if (service.admin->usage == nullptr) {
-    return refuse_change(service, {ErrorCode::not_found, "spending is not counted here", 0});
+    return refuse_change(service, {ErrorCode::not_found, "usage is not counted on this server", 0});
   }
   const auto report = service.admin->usage->report(*query);
   if (!report && report.error().code == ErrorCode::invalid_argument) return refuse_body(service, report.error());

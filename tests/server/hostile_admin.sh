@@ -22,7 +22,7 @@ is "with half of it" 401 "$(code "$url/admin/v1/status" -H 'Authorization: Beare
 is "a change without one" 401 "$(code "$url/admin/v1/kill-switch" -H "$json" -d '{"on":true}')"
 counted=$(curl -s "$url/metrics" | awk '/^weir_refused_total.*reason="token"/ { n += $NF } END { print n }')
 is "they are counted" 4 "$counted"
-has "and told" "without the right token" "$(cat "$work/err$((${#server_pids[@]} - 1))")"
+has "and told" "wrong or missing admin token" "$(cat "$work/err$((${#server_pids[@]} - 1))")"
 is "with it" 200 "$(code "$url/admin/v1/status" -H "$auth")"
 has "which shows no token" '"kill_switch":false' "$(cat "$work/body")"
 is "nor does any answer" 0 "$(grep -c "$token" "$work/body")"

@@ -54,7 +54,7 @@ is "the command gives it as it is" "$first" "$(usage --top 1 --json)"
 is "by one rule" 0 "$(usage --top 9 --rule search --csv | grep -c tokens)"
 has "no subject" "is no subject: write it like user:42" "$(usage 42)"
 has "no day" "is no day; write it like" "$(usage user:42 --from tomorrow)"
-has "unknown parameters are told" "known are subject=user:42" "$(api '?subjct=user:42')"
+has "unknown parameters are told" "unknown parameter 'subjct=user:42'; use subject=user:42" "$(api '?subjct=user:42')"
 has "no number" "top is 'x'; give a whole number" "$(api '?top=x')"
 is "another day knows nothing" "user:42 spent nothing that is known from 2020-01-01 to 2020-01-31" \
   "$(usage user:42 --from 2020-01-01 --to 2020-01-31)"
