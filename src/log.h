@@ -1,6 +1,6 @@
 // Writes the server's log to stderr: one line per event, as text for people or as JSON.
 //
-//   weir::log(weir::LogLevel::warn, "the rules stay as they were", {{"file", path}, {"error", why}});
+//   weir::log(weir::LogLevel::warn, "config reload failed", {{"file", path}, {"error", why}});
 //
 // While a LogWriter lives, lines go through a bounded queue to a thread of its own, so no caller waits for the reader
 // of the log. A line that does not fit or cannot be written is dropped and counted. The next line that is written is
@@ -38,8 +38,8 @@ inline void log(LogLevel level, std::string_view message, std::initializer_list<
 }
 
 enum class LogFormat : std::uint8_t {
-  text,     // weir: the rules stay as they were file=weir.yaml
-  json,     // {"ts":"2026-11-16T07:00:00.123Z","level":"warn","msg":"the rules stay as they were","file":"weir.yaml"}
+  text,     // weir: config reload failed file=weir.yaml
+  json,     // {"ts":"2026-11-16T07:00:00.123Z","level":"warn","msg":"config reload failed","file":"weir.yaml"}
   journal,  // as text, with systemd's level prefix; replaces text where stderr is the journal
 };
 

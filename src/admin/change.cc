@@ -131,19 +131,19 @@ bool may_begin_line(std::string_view text) {
 
 Result<Change> parse_line(std::string_view line) {
   const std::size_t at = line.rfind(kCheck);
-  if (at == line.npos) return damaged("it does not end as a line does");
+  if (at == line.npos) return damaged("its end is missing");
   if (line.substr(at + kCheck.size()) != check_of(line.substr(0, at)) + "\"}")
-    return damaged("its check does not hold");
+    return damaged("its checksum does not match");
   JsonTexts texts;
   JsonReader json(line, texts);
   Change change;
   std::string_view name;
   bool is_first = true;
-  if (!json.take('{')) return damaged("it is no JSON object");
+  if (!json.take('{')) return damaged("it is not a JSON object");
   while (json.next_member(name, is_first)) {
-    if (!read_member(json, name, change)) return damaged("its member " + std::string(name) + " cannot be understood");
+    if (!read_member(json, name, change)) return damaged("its member " + std::string(name) + " is unknown or invalid");
   }
-  if (json.is_broken() || !json.at_end()) return damaged("it is no JSON object");
+  if (json.is_broken() || !json.at_end()) return damaged("it is not a JSON object");
   if (change.id == 0) return damaged("it has no id");
   return change;
 }

@@ -31,8 +31,7 @@ Result<std::string> read_all(int file, const std::string& path, std::size_t like
   }
   text.resize(size);
   if (size <= kPolicyBytesMax) return text;
-  return cannot(path,
-                "is longer than " + std::to_string(kPolicyBytesMax) + " bytes (1 MiB), the most a config may have");
+  return cannot(path, "is longer than " + std::to_string(kPolicyBytesMax) + " bytes (1 MiB), the maximum for a config");
 }
 
 }  // namespace
@@ -44,7 +43,7 @@ Result<std::string> read_config(const std::string& path) {
   struct stat about {};
   const bool is_plain = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
   auto text =
-      is_plain ? read_all(file, path, static_cast<std::size_t>(about.st_size)) : cannot(path, "is no plain file");
+      is_plain ? read_all(file, path, static_cast<std::size_t>(about.st_size)) : cannot(path, "is not a regular file");
   close(file);
   return text;
 }
@@ -59,7 +58,7 @@ Result<std::string> read_secret(const std::string& path) {
   auto text = read_config(path);
   if (!text) return text;
   text->resize(std::min(text->find_first_of("\r\n"), text->size()));
-  if (text->empty()) return cannot(path, "is empty; its first line is the secret");
+  if (text->empty()) return cannot(path, "is empty; write the secret into its first line");
   return text;
 }
 

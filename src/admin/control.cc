@@ -25,6 +25,10 @@ std::string folder_of(const std::string& file) {
   return slash == file.npos ? "" : file.substr(0, slash);
 }
 
+std::string counted(std::size_t n, std::string_view what) {
+  return std::to_string(n).append(" ").append(what).append(n == 1 ? "" : "s");
+}
+
 std::string first_of(const std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 20;
   std::string text;
@@ -54,7 +58,7 @@ Result<void> Control::start() {
   const std::lock_guard lock(changing_);
   if (auto opened = journal_.open(options_.changes, options_.shared); !opened) return opened;
   if (!journal_.dropped().empty())
-    log(LogLevel::warn, "a change that was not kept whole", {{"error", journal_.dropped()}});
+    log(LogLevel::warn, "dropped the damaged last line of the changes file", {{"error", journal_.dropped()}});
   tell_notes();
   tell_own();
   if (has_rules()) {
@@ -153,8 +157,9 @@ Control::Found Control::find_files() {
   if (!options_.envoy.path.empty()) {
     if (!out.envoy.path.empty()) {
       out.mark += " twice";
-      out.policy = fail(ErrorCode::invalid_argument, options_.file + ": `import` names files of Envoy's, and so does " +
-                                                         "--envoy " + options_.envoy.path + "; take one of them away");
+      out.policy =
+          fail(ErrorCode::invalid_argument, options_.file + ": both `import` and --envoy " + options_.envoy.path +
+                                                " name Envoy config files; remove one of them");
       return out;
     }
     out.envoy = options_.envoy;
@@ -178,7 +183,8 @@ Control::Found Control::find_files() {
 }
 
 void Control::put_envoy(const Found& found, EnvoyLoaded loaded) {
-  for (const std::string& warning : loaded.warnings) log(LogLevel::warn, "of no effect", {{"where", warning}});
+  for (const std::string& warning : loaded.warnings)
+    log(LogLevel::warn, "Envoy setting without effect", {{"where", warning}});
   {
     const std::lock_guard told(told_);
     status_.envoy = found.envoy.path;
@@ -207,10 +213,10 @@ Result<std::vector<std::string>> Control::take_files(Found found) {
   if (!installed) return installed;
   put_envoy(found, *std::move(loaded));
   if (const ControlStatus now = status(); !now.envoy.empty()) {
-    installed->push_back("from " + now.envoy + ": " + std::to_string(now.envoy_limits) + " limits of " +
-                         std::to_string(now.envoy_domains) + " domains");
+    installed->push_back("from " + now.envoy + ": " + counted(now.envoy_limits, "limit") + " of " +
+                         counted(now.envoy_domains, "domain"));
   }
-  if (policy->store != file_->store) installed->push_back("store: changes when the server is started anew");
+  if (policy->store != file_->store) installed->push_back("store: takes effect when the server restarts");
   file_ = *std::move(policy);
   return installed;
 }
@@ -237,7 +243,7 @@ Result<SharedChanges::Lines> Control::look_at_shared() const {
 
 void Control::tell_notes() {
   for (const std::string& note : journal_.take_notes()) {
-    log(LogLevel::warn, "the fleet has gone on without changes of this server", {{"changes", note}});
+    log(LogLevel::warn, "runtime changes dropped or renumbered by the fleet", {{"changes", note}});
   }
 }
 
@@ -257,8 +263,8 @@ void Control::tick() {
   // An outage causes varying messages, so only another kind of failure is logged again.
   const std::optional<ErrorCode> failure = caught ? std::nullopt : std::optional(caught.error().code);
   if (const auto before = std::exchange(journal_failure_, failure); failure != before) {
-    failure ? log(LogLevel::error, "changes cannot be exchanged with others", {{"error", caught.error().message}})
-            : log(LogLevel::info, "changes are exchanged with others again");
+    failure ? log(LogLevel::error, "cannot sync runtime changes", {{"error", caught.error().message}})
+            : log(LogLevel::info, "runtime changes are in sync again");
   }
   tell_own();
   // A request for a change may have read them before, and then failed.
@@ -269,10 +275,10 @@ void Control::tick() {
   const std::string failed = done ? "" : on_one_line(done.error().message);
   const bool is_told = failed == std::exchange(refresh_error_, failed);
   if (!done) {
-    if (!is_told) log(LogLevel::error, "the rules stay as they were", {{"error", failed}});
+    if (!is_told) log(LogLevel::error, "cannot apply runtime changes, keeping the previous rules", {{"error", failed}});
     return;
   }
-  log(LogLevel::info, is_over ? "a change has ended by itself" : "another process has changed the rules",
+  log(LogLevel::info, is_over ? "runtime change expired" : "runtime changes by another process applied",
       {{"changes", first_of(*done)}});
 }
 
@@ -303,13 +309,13 @@ void Control::tell_reload(const Result<std::vector<std::string>>& result, Micros
     waits_for = status_.file_waits_for;
   }
   if (!result) {
-    log(LogLevel::error, "the rules stay as they were",
+    log(LogLevel::error, "config reload failed, keeping the previous rules",
         {{"file", file_name()}, {"error", on_one_line(result.error().message)}});
   } else if (waits_for > 0) {
-    log(LogLevel::warn, "the file is good, and waits until the policy that was applied over it is undone",
+    log(LogLevel::warn, "config reloaded, but a config applied at runtime overrides it",
         {{"file", file_name()}, {"change", std::to_string(waits_for)}});
   } else {
-    log(LogLevel::info, "the file is in force", {{"file", file_name()}, {"changes", first_of(*result)}});
+    log(LogLevel::info, "config reloaded", {{"file", file_name()}, {"changes", first_of(*result)}});
   }
 }
 

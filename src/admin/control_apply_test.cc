@@ -38,7 +38,7 @@ TEST_F(ControlApply, WherePlansAreIsUpToTheFile) {
   const std::string none = "rules: [{name: api, per: user, limit: 9/hour}]\n";
   for (const auto& [text, word] : {std::pair{elsewhere, "source"}, {asked, "query"}, {none, "source"}}) {
     const std::string why =
-        "`" + std::string(word) + "` of `plans` can be changed in the config file only; leave it as it is there";
+        "`" + std::string(word) + "` of `plans` can be changed in the config file only; keep its value here";
     const auto made = control->apply_policy(text, Force::yes, alice);
     ASSERT_FALSE(made) << text;
     EXPECT_EQ(made.error().code, ErrorCode::out_of_range);
@@ -55,7 +55,7 @@ TEST_F(ControlApply, WherePlansAreIsUpToTheFile) {
 
 // As from an older version that applied it, or from a server whose file names another source.
 TEST_F(ControlApply, ASourceInAnOlderChangeIsNotOpened) {
-  Change change{.id = 1, .at = clock->now(), .kind = ChangeKind::policy, .what = "a policy of 1 rule, over the file"};
+  Change change{.id = 1, .at = clock->now(), .kind = ChangeKind::policy, .what = "config with 1 rule, over the file"};
   change.text = "plans: {source: 'sqlite:" + folder.at("elsewhere.db") + "', default: free, tiers: {free: 9/hour}}\n" +
                 "rules: [{name: api, per: user, limit: plan}]\n";
   folder.write("j", to_line(change));

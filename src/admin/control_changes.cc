@@ -35,7 +35,7 @@ std::string for_people(const Change& change) { return std::to_string(change.id) 
 Result<Micros> parse_lasting(std::string_view text) {
   constexpr std::size_t kMost = 32;
   const auto wrong = [text] {
-    return fail(ErrorCode::invalid_argument, in_quotes(text) + " is no time to last; write it like 10min, 1h or 7days");
+    return fail(ErrorCode::invalid_argument, in_quotes(text) + " is not a duration; write it like 10min, 1h or 7days");
   };
   if (text.empty() || text.size() > kMost) return wrong();
   const auto quota = parse_quota("1/" + std::string(text), Algorithm::fixed_window);
@@ -54,7 +54,7 @@ Result<void> Control::refuse_without_store() const {
   const auto seen = limiter_.preview("reset", *any, 0);
   if (!seen) return fail(seen.error());
   if (!is_fallback(seen->decided_by)) return {};
-  return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the key is not reset; try again");
+  return fail(ErrorCode::unavailable, "Redis is unavailable, so the key is not reset; try again");
 }
 
 Result<Made> Control::make(Change change) {
@@ -83,7 +83,7 @@ Result<Made> Control::make(Journal::Lock lock, Change change) {
   if (!id) return fail(id.error());
   auto installed = journal_.readings() == before ? install(*next) : refresh();
   if (!installed) return fail(std::move(installed.error()));
-  log(LogLevel::info, "changed",
+  log(LogLevel::info, "runtime change made",
       {{"id", std::to_string(*id)},
        {"what", change.what},
        {"who", change.by.who},
@@ -96,20 +96,20 @@ Result<Made> Control::make(Journal::Lock lock, Change change) {
 // change rules must not choose what this process opens, creates and connects to.
 Result<Policy> Control::parse_applicable(std::string_view text) const {
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
-  auto policy = parse_policy(text, "policy");
+  auto policy = parse_policy(text, "config");
   if (!policy) return policy;
   const Policy file = file_.value_or(Policy{});
   if (!(policy->envoy == file.envoy)) {
-    return conflict("`import` can be changed in the config file only; leave it as it is there");
+    return conflict("`import` can be changed in the config file only; keep its value here");
   }
   if (policy->store != file.store) {
-    return conflict("`store` can be changed in the config file only, and takes a restart; leave it as it is there");
+    return conflict("`store` can be changed in the config file only, and requires a restart; keep its value here");
   }
   if (policy->plans.source != file.plans.source) {
-    return conflict("`source` of `plans` can be changed in the config file only; leave it as it is there");
+    return conflict("`source` of `plans` can be changed in the config file only; keep its value here");
   }
   if (policy->plans.query != file.plans.query) {
-    return conflict("`query` of `plans` can be changed in the config file only; leave it as it is there");
+    return conflict("`query` of `plans` can be changed in the config file only; keep its value here");
   }
   return policy;
 }
@@ -126,7 +126,9 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
     for (const std::string& line : changes.refused) message += "\n  " + line;
     return conflict(std::move(message));
   }
-  const std::string what = "a policy of " + std::to_string(policy->rules.size()) + " rules, over the file";
+  const std::size_t rules = policy->rules.size();
+  const std::string what =
+      "config with " + std::to_string(rules) + (rules == 1 ? " rule" : " rules") + ", over the file";
   return make(*std::move(held), {.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
 }
 
@@ -135,7 +137,7 @@ Result<Made> Control::set_mode(std::string_view rule, std::string_view mode, std
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   if (!parse_mode(mode)) {
-    return fail(ErrorCode::invalid_argument, "mode " + in_quotes(mode) + " is none of enforce, shadow and off");
+    return fail(ErrorCode::invalid_argument, "unknown mode " + in_quotes(mode) + "; use enforce, shadow or off");
   }
   const Policy policy = gate_.policy();
   std::vector<std::string_view> names;
@@ -156,7 +158,7 @@ Result<Made> Control::set_kill_switch(bool on, std::optional<Micros> lasts, cons
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   Change change{.by = by,
                 .kind = ChangeKind::kill_switch,
-                .what = on ? "all rules off" : "the kill switch is off",
+                .what = on ? "kill switch on: all rules off" : "kill switch off",
                 .value = on ? "on" : "off"};
   if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
   return make(std::move(change));
@@ -165,7 +167,7 @@ Result<Made> Control::set_kill_switch(bool on, std::optional<Micros> lasts, cons
 Result<Made> Control::change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by) {
   const std::lock_guard lock(changing_);
   if (!log_level_of(level)) {
-    return fail(ErrorCode::invalid_argument, "level " + in_quotes(level) + " is none of debug, info, warn and error");
+    return fail(ErrorCode::invalid_argument, "unknown level " + in_quotes(level) + "; use debug, info, warn or error");
   }
   Change change{.by = by, .kind = ChangeKind::log_level, .value = std::string(level)};
   change.what = "log level " + change.value;
@@ -180,8 +182,9 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
   if (!held) return fail(std::move(held.error()));
   Change change{.by = by, .kind = ChangeKind::ban, .until = whole_seconds(limiter_.now() + lasts)};
   if (overlay_of(journal_.changes(), limiter_.now()).bans.size() >= kBansMax) {
-    return fail(ErrorCode::out_of_range, "more than " + std::to_string(kBansMax) +
-                                             " bans hold already; end some, or write them into the config");
+    return fail(
+        ErrorCode::out_of_range,
+        std::to_string(kBansMax) + " bans are in effect, the maximum; undo some, or write them into the config");
   }
   const auto before = next_of(journal_.changes(), file_);
   if (!before) return fail(before.error());
@@ -189,10 +192,10 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
   auto text = ban_text(change.rule, request, by, *change.until);
   if (!text) return fail(std::move(text.error()));
   change.text = *std::move(text);
-  const Policy alone = *parse_policy(change.text, "the ban");
+  const Policy alone = *parse_policy(change.text, "ban");
   const Match& match = alone.rules.front().match;
   if (const std::string why = why_broad(match); !why.empty() && force == Force::no) {
-    return conflict("this would ban too many: " + why + "; send \"force\":true (--force) if you mean it");
+    return conflict("the ban is too broad: " + why + "; to ban anyway, send \"force\":true (--force)");
   }
   for (const Condition& one : match.all) {
     change.what += (change.what.empty() ? "ban " : ", ") + condition_text(one);
@@ -221,7 +224,7 @@ Result<bool> Control::reset(std::string_view rule, const Request& request, const
                       .kind = ChangeKind::undo,
                       .what = "not done: " + std::to_string(noted->id) + ", " + what,
                       .undoes = noted->id});
-  if (!undone) log(LogLevel::error, "a reset is listed that was not done", {{"id", std::to_string(noted->id)}});
+  if (!undone) log(LogLevel::error, "cannot record that a reset failed", {{"id", std::to_string(noted->id)}});
   return done;
 }
 
@@ -242,16 +245,16 @@ Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, st
     if (id ? changes[at].id == *id : rules_now(at)) break;
   }
   if (at >= changes.size()) {
-    return fail(ErrorCode::not_found, id ? "there is no change " + std::to_string(*id) + " that is still known"
-                                         : "no change holds, so there is nothing to undo");
+    return fail(ErrorCode::not_found, id ? "unknown change " + std::to_string(*id) + "; see weir rules changes"
+                                         : "no runtime change is in effect, so there is nothing to undo");
   }
   const Change& target = changes[at];
-  if (target.kind == ChangeKind::reset) return conflict("a reset cannot be undone: what was counted is forgotten");
+  if (target.kind == ChangeKind::reset) return conflict("a reset cannot be undone: the counts are deleted");
   if (standing[at].undone_by > 0) {
     return conflict("change " + for_people(target) + ", was undone by change " +
                     std::to_string(standing[at].undone_by));
   }
-  if (!standing[at].active) return conflict("change " + for_people(target) + ", has ended by itself");
+  if (!standing[at].active) return conflict("change " + for_people(target) + ", has expired");
   undoes = target.id;
   return make(*std::move(held),
               {.by = by, .kind = ChangeKind::undo, .what = "undo " + for_people(target), .undoes = target.id});

@@ -443,7 +443,7 @@ TEST_F(ControlTest, ValidatesWithoutAnEffect) {
   EXPECT_FALSE(good.refused.empty());
   const auto bad = control->validate("rules:\n  - {name: a, limt: 1/s}\n");
   EXPECT_FALSE(bad.ok);
-  EXPECT_TRUE(bad.error.starts_with("policy:2:")) << bad.error;
+  EXPECT_TRUE(bad.error.starts_with("config:2:")) << bad.error;
   EXPECT_EQ(gate->policy().rules.size(), 2U);
 }
 

@@ -67,7 +67,7 @@ bool Control::is_shared(std::uint64_t id) const {
 Policy Control::base() const {
   const Overlay overlay = overlay_of(journal_.changes(), limiter_.now());
   if (overlay.policy != nullptr) {
-    if (auto parsed = parse_policy(overlay.policy->text, "policy")) return *std::move(parsed);
+    if (auto parsed = parse_policy(overlay.policy->text, "config")) return *std::move(parsed);
   }
   return file_.value_or(Policy{});
 }
@@ -107,7 +107,7 @@ Validation Control::validate(std::string_view text) const {
     return out;
   }
   out.ok = true;
-  out.warnings = review(*policy, "policy", limiter_.now());
+  out.warnings = review(*policy, "config", limiter_.now());
   PolicyChanges changes = compare(base(), *policy);
   out.changes = std::move(changes.lines);
   out.refused = std::move(changes.refused);

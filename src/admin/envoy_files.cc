@@ -54,14 +54,14 @@ Result<std::vector<EnvoyFile>> read_envoy_files(const std::string& path) {
       if (is_one(entry.path()) && !entry.is_directory(ignored)) names.push_back(entry.path().string());
     });
     if (error) return cannot_list(path, error);
-    if (names.empty()) return fail(ErrorCode::unavailable, path + ": holds no file that ends in .yaml, .yml or .json");
+    if (names.empty()) return fail(ErrorCode::unavailable, path + ": contains no .yaml, .yml or .json file");
     std::ranges::sort(names);
   } else {
     names.push_back(path);
   }
   if (names.size() > kEnvoyFilesMax) {
-    return fail(ErrorCode::out_of_range, path + ": holds " + std::to_string(names.size()) + " files; at most " +
-                                             std::to_string(kEnvoyFilesMax) + " are read");
+    return fail(ErrorCode::out_of_range, path + ": contains " + std::to_string(names.size()) + " files; at most " +
+                                             std::to_string(kEnvoyFilesMax) + " are allowed");
   }
   const std::string root = fs::is_directory(path, error) ? fs::canonical(path, error).string() : std::string();
   std::vector<EnvoyFile> files;
@@ -72,7 +72,7 @@ Result<std::vector<EnvoyFile>> read_envoy_files(const std::string& path) {
     bytes += text->size();
     if (bytes > kEnvoyBytesMax) {
       return fail(ErrorCode::out_of_range,
-                  path + ": its files have more than " + std::to_string(kEnvoyBytesMax) + " bytes (16 MiB) together");
+                  path + ": its files together have more than " + std::to_string(kEnvoyBytesMax) + " bytes (16 MiB)");
     }
     // Uses the folder's name as given, not as its links resolve.
     const bool is_below = !root.empty() && name.starts_with(root + '/');

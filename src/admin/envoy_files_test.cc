@@ -51,7 +51,8 @@ TEST(EnvoyFiles, FollowLinksToTheFolderAndToFiles) {
 TEST(EnvoyFiles, AreRefusedWhenThereAreNone) {
   const TestFolder folder;
   fs::create_directories(folder.at("empty"));
-  EXPECT_NE(names_of(read_envoy_files(folder.at("empty"))).find("holds no file"), std::string::npos);
+  EXPECT_NE(names_of(read_envoy_files(folder.at("empty"))).find("contains no .yaml, .yml or .json file"),
+            std::string::npos);
   EXPECT_NE(names_of(read_envoy_files(folder.at("nowhere"))).find("cannot be opened"), std::string::npos);
   EXPECT_FALSE(envoy_folders(folder.at("nowhere")).empty()) << "it may come";
 }

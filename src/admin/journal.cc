@@ -82,8 +82,8 @@ Result<Journal::Lock> Journal::Lock::take(int file, const std::string& path) {
   for (int tries = 0; flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (errno != EWOULDBLOCK && errno != EINTR) return failed(path, "cannot be locked");
     if (tries >= kLockTries) {
-      return fail(ErrorCode::unavailable, path + ": another process has it locked and does not let go of it; " +
-                                              "find it with fuser, and try again");
+      return fail(ErrorCode::unavailable, path + ": has been locked by another process for 2 s; " +
+                                              "find the process with fuser, then try again");
     }
     std::this_thread::sleep_for(kLockNap);
   }
@@ -114,13 +114,13 @@ Result<void> Journal::reopen() {
     if (file >= 0) sync_folder_of(path_);
   }
   if (file < 0 && errno == ELOOP) {
-    return fail(ErrorCode::unavailable, path_ + ": is a symbolic link; name the file itself by --changes");
+    return fail(ErrorCode::unavailable, path_ + ": is a symbolic link; give --changes the path of the file itself");
   }
-  if (file < 0) return failed(path_, "cannot be opened to keep changes in");
+  if (file < 0) return failed(path_, "cannot be opened for reading and writing");
   struct stat about {};
   if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
     close(file);
-    return fail(ErrorCode::unavailable, path_ + ": is no plain file; name another by --changes");
+    return fail(ErrorCode::unavailable, path_ + ": is not a regular file; give --changes another path");
   }
   if (file_ >= 0) close(file_);
   file_ = file;
@@ -131,9 +131,10 @@ Result<void> Journal::reopen() {
 // Call it with the lock. Text after the last newline is half a line whose writer is gone.
 Result<void> Journal::read_all() {
   struct stat about {};
-  if (fstat(file_, &about) != 0) return failed(path_, "cannot be looked at");
+  if (fstat(file_, &about) != 0) return failed(path_, "cannot be read");
   if (static_cast<std::size_t>(about.st_size) > kFileMax) {
-    return fail(ErrorCode::out_of_range, path_ + ": is longer than 128 MiB, so it is no file of changes; name another");
+    return fail(ErrorCode::out_of_range,
+                path_ + ": is longer than 128 MiB, so it is not a changes file; give --changes another path");
   }
   std::string text(static_cast<std::size_t>(about.st_size), '\0');
   for (std::size_t at = 0; at < text.size();) {
@@ -158,18 +159,19 @@ Result<void> Journal::take_lines(const std::string& text) {
     }
     if (end + 1 == text.size()) break;  // the last line counts as half-written, if the file is ours
     return fail(ErrorCode::invalid_argument,
-                path_ + ':' + std::to_string(number) +
-                    ": the line is damaged: " + (change ? "its id does not rise" : change.error().message) +
-                    "; remove the line, and the change is undone, or the file, and all changes are");
+                path_ + ':' + std::to_string(number) + ": the line is damaged: " +
+                    (change ? "its id is not above the previous one" : change.error().message) +
+                    "; remove the line to undo this change, or the file to undo all changes");
   }
   if (begin < text.size()) {
     if (changes.empty() && !may_begin_line(std::string_view(text).substr(begin))) {
       return fail(ErrorCode::invalid_argument,
-                  path_ + ": is not a file of changes, and stays as it is; name a new file by --changes");
+                  path_ + ": is not a changes file, so it is left unchanged; give --changes a new file");
     }
-    if (ftruncate(file_, static_cast<off_t>(begin)) != 0) return failed(path_, "half a line cannot be dropped");
+    if (ftruncate(file_, static_cast<off_t>(begin)) != 0)
+      return failed(path_, "its half-written last line cannot be dropped");
     dropped_ = path_ + ':' + std::to_string(std::max<std::size_t>(number, 1)) +
-               ": the last line is damaged or half written, and was dropped";
+               ": the last line is damaged or half-written, and was dropped";
   }
   size_ = static_cast<off_t>(begin);
   changes_ = std::move(changes);
@@ -232,7 +234,7 @@ Result<Journal::Lock> Journal::lock_file() {
     }
     return locked;
   }
-  return fail(ErrorCode::unavailable, path_ + ": is replaced again and again; try again");
+  return fail(ErrorCode::unavailable, path_ + ": other processes keep replacing the file; try again");
 }
 
 Result<bool> Journal::catch_up() {
@@ -256,7 +258,7 @@ Result<bool> Journal::catch_up(const Result<SharedChanges::Lines>& seen) {
 Result<void> Journal::write_line(const std::string& line) {
   const bool is_written = file_ < 0 || (write_all(file_, line) && fdatasync(file_) == 0);
   if (!is_written) {
-    const auto error = failed(path_, "the change cannot be kept, so it is not made");
+    const auto error = failed(path_, "the change cannot be stored, so it is not made");
     if (ftruncate(file_, size_) != 0) size_ = -1;  // re-read and drop the half line before the next one
     return error;
   }
@@ -274,9 +276,10 @@ Result<std::uint64_t> Journal::append(Lock lock, Change change) {
   followed_ = change.id = next_id();
   const std::string line = to_line(change);
   if (line.size() + kLinkRoom > SharedChanges::kLineMax) {
-    return fail(ErrorCode::out_of_range, "the change is too long to be kept, so it is not made: its line would have " +
-                                             std::to_string(line.size()) + " bytes, and may have " +
-                                             std::to_string(SharedChanges::kLineMax - kLinkRoom) + "; make it shorter");
+    return fail(ErrorCode::out_of_range,
+                "the change is too long to be stored, so it is not made: its line would have " +
+                    std::to_string(line.size()) + " bytes; at most " +
+                    std::to_string(SharedChanges::kLineMax - kLinkRoom) + " are allowed");
   }
   if (auto written = write_line(line); !written) return fail(std::move(written.error()));
   changes_.push_back(std::move(change));
@@ -338,7 +341,7 @@ Result<void> Journal::replace(Lock& lock, Kept kept) {
   }
   const std::string beside = path_ + ".new";
   const int file = open_fresh_file(beside);
-  if (file < 0) return failed(beside, "cannot be made");
+  if (file < 0) return failed(beside, "cannot be created");
   const bool is_written = write_all(file, kept.text) && fsync(file) == 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
   if (!is_written || std::rename(beside.c_str(), path_.c_str()) != 0) {
     const auto error = failed(beside, "cannot be written");

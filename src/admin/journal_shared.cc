@@ -27,8 +27,8 @@ Result<std::vector<Change>> parse_lines(const std::vector<std::string>& lines, s
     if (!rises) {
       return fail(ErrorCode::invalid_argument,
                   "the fleet's list of changes has a damaged line: " +
-                      (change ? "its id does not rise" : change.error().message) +
-                      "; delete the key of the list in Redis, and the servers write it anew");
+                      (change ? "its id is not above the previous one" : change.error().message) +
+                      "; delete the key of the list in Redis, and the servers write it again");
     }
     out.push_back(*std::move(change));
   }
@@ -130,10 +130,10 @@ std::vector<std::string> Journal::notes_on(const Merged& merged) const {
   for (const Change& change : merged.gone) gone.push_back(name_of(change));
   for (const Change& change : changes_) {
     const auto other = merged.renumbered.find(change.id);
-    if (other != merged.renumbered.end()) moved.push_back(name_of(change) + " is " + std::to_string(other->second));
+    if (other != merged.renumbered.end()) moved.push_back(name_of(change) + " is now " + std::to_string(other->second));
   }
-  if (!gone.empty()) out.push_back("others have left these out since, so they are left out here: " + few_of(gone));
-  if (!moved.empty()) out.push_back("these have other ids now, as theirs were taken: " + few_of(moved));
+  if (!gone.empty()) out.push_back("dropped, because other servers have removed them from the list: " + few_of(gone));
+  if (!moved.empty()) out.push_back("renumbered, because other changes have their ids: " + few_of(moved));
   return out;
 }
 
@@ -176,7 +176,7 @@ Result<void> Journal::try_to_meet(Lock& lock) {
     if (!done) return fail(done.error());
     if (*done) return {};
   }
-  return fail(ErrorCode::unavailable, "others change the fleet's list again and again; try again");
+  return fail(ErrorCode::unavailable, "other servers keep changing the fleet's list of changes; try again");
 }
 
 void Journal::drop_shared(const Kept& kept) {

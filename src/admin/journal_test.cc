@@ -191,7 +191,7 @@ TEST_F(JournalTest, RefusesALineThatIsTooLong) {
   const auto appended = journal.append(with_text(SharedChanges::kLineMax / 2));
   ASSERT_FALSE(appended);
   EXPECT_EQ(appended.error().code, ErrorCode::out_of_range);
-  EXPECT_NE(appended.error().message.find("too long to be kept"), std::string::npos) << appended.error().message;
+  EXPECT_NE(appended.error().message.find("too long to be stored"), std::string::npos) << appended.error().message;
   EXPECT_EQ(folder.read("j"), before);
   EXPECT_EQ(journal.append(mode_change("b", "off")).value(), 3U);
 }
@@ -206,7 +206,8 @@ TEST_F(JournalTest, LockedByAnotherIsWaitedForWithAnEnd) {
     const auto appended = one.append(mode_change("a", "off"));
     ASSERT_FALSE(appended);
     EXPECT_EQ(appended.error().code, ErrorCode::unavailable);
-    EXPECT_NE(appended.error().message.find("has it locked"), std::string::npos) << appended.error().message;
+    EXPECT_NE(appended.error().message.find("has been locked by another process"), std::string::npos)
+        << appended.error().message;
   }
   EXPECT_TRUE(one.append(mode_change("a", "off")));
 }
@@ -273,7 +274,8 @@ TEST_F(JournalTest, FollowsNoLink) {
     Journal journal;
     const auto opened = journal.open(folder.at("link"));
     ASSERT_FALSE(opened) << target;
-    EXPECT_EQ(opened.error().message, folder.at("link") + ": is a symbolic link; name the file itself by --changes");
+    EXPECT_EQ(opened.error().message,
+              folder.at("link") + ": is a symbolic link; give --changes the path of the file itself");
     std::filesystem::remove(folder.at("link"));
   }
   EXPECT_EQ(folder.read("foreign"), "hunter2\n");

@@ -36,8 +36,9 @@ Result<std::string> banned_value(AttributeKind kind, std::string_view name, std:
   if (kind == AttributeKind::path) value = value.substr(0, std::min(value.find_first_of("?#"), value.size()));
   const std::string_view special = kind == AttributeKind::path ? "*{}" : "*";
   if (value.find_first_of(special) == value.npos) return std::string(value);
-  return wrong("\"" + std::string(name) + "\": " + in_quotes(value) +
-               " would match more than itself; ban it by another attribute, or by a rule of the config");
+  return wrong(
+      "\"" + std::string(name) + "\": " + in_quotes(value) +
+      " is a pattern that matches more than this value; ban by another attribute, or write a rule into the config");
 }
 
 struct Named {
@@ -75,7 +76,7 @@ Result<Match> banned(const Request& request) {
     }
   }
   if (match.all.empty())
-    return wrong("name whom to ban: \"ip\", \"user\", \"api_key\" or another attribute of requests");
+    return wrong("the client to ban is missing: send \"ip\", \"user\", \"api_key\" or another attribute of requests");
   return match;
 }
 
@@ -149,7 +150,7 @@ std::string free_name(const std::string& wanted, const RuleNames& taken) {
 Result<Policy> compose(Policy base, const Overlay& overlay) {
   RuleNames names = names_of(base);
   for (const Change* ban : overlay.bans) {
-    auto rules = parse_policy(ban->text, "the ban of change " + std::to_string(ban->id));
+    auto rules = parse_policy(ban->text, "ban of change " + std::to_string(ban->id));
     if (!rules) return fail(std::move(rules.error()));
     for (Rule& rule : rules->rules) {
       rule.name = free_name(rule.name, names);
@@ -189,11 +190,11 @@ std::string why_broad(const Match& match) {
     for (const std::string& text : one.any_of) {
       const auto range = parse_ip_range(text);
       if (range && range->bits < (range->is_v4() ? kBitsV4 : kBitsV6)) {
-        return "the range " + text + " is wider than /8, or than /32 of IPv6";
+        return "the range " + text + " is wider than /8 (IPv6: /32)";
       }
     }
   }
-  return names_client ? "" : "it names no client, only what all clients ask for";
+  return names_client ? "" : "it names no client, only attributes that many clients share";
 }
 
 Result<std::string> ban_text(const std::string& rule, const Request& request, const Author& by, Micros until) {
@@ -207,7 +208,7 @@ Result<std::string> ban_text(const std::string& rule, const Request& request, co
                           .reason = by.reason,
                           .expires_at = until});
   std::string text = to_yaml(policy);
-  if (auto parsed = parse_policy(text, "the ban"); !parsed) return fail(std::move(parsed.error()));
+  if (auto parsed = parse_policy(text, "ban"); !parsed) return fail(std::move(parsed.error()));
   return text;
 }
 

@@ -16,16 +16,16 @@ constexpr Micros kFirstReading{2'000'000};  // a server starts without its plans
 void tell(const PlanEvent& event) {
   switch (event.kind) {
     case PlanEvent::Kind::away:
-      log(LogLevel::warn, "the database of plans cannot be asked; what it last said holds", {{"error", event.message}});
+      log(LogLevel::warn, "plan database unavailable, using the last known plans", {{"error", event.message}});
       break;
     case PlanEvent::Kind::back:
-      log(LogLevel::info, "the database of plans is back");
+      log(LogLevel::info, "plan database available again");
       break;
     case PlanEvent::Kind::not_remembered:
-      log(LogLevel::warn, "what is known of plans is not kept across restarts", {{"error", event.message}});
+      log(LogLevel::warn, "cannot save plans for the next restart", {{"error", event.message}});
       break;
     case PlanEvent::Kind::refused_row:
-      log(LogLevel::warn, "a row of the plans makes no sense; its subject keeps what it had",
+      log(LogLevel::warn, "invalid plan row, its subject keeps the previous plan and limits",
           {{"subject", event.subject}, {"error", event.message}});
       break;
   }
@@ -97,7 +97,7 @@ Result<void> PlanDesk::prepare(const Policy& policy) {
   auto made = std::make_shared<PlanDirectory>(*std::move(source), options);
   if (!made->wait_until_read(kFirstReading) && before != nullptr) {
     return fail(ErrorCode::unavailable,
-                "the plans stay where they are: " + plans.source + " cannot be read: " + made->status().error);
+                "keeping the previous plan source: " + plans.source + " cannot be read: " + made->status().error);
   }
   next_ = std::move(made);
   next_by_ = by;
@@ -136,7 +136,7 @@ Result<std::shared_ptr<PlanDirectory>> PlanDesk::needed() const {
   auto directory = this->directory();
   if (directory != nullptr) return directory;
   return fail(ErrorCode::out_of_range,
-              "there is no database of plans; name one in the config: plans: {source: sqlite:plans.db, …}");
+              "there is no plan database; add one to the config: plans: {source: sqlite:plans.db, …}");
 }
 
 Result<PlanView> PlanDesk::show(std::string_view subject) const {
@@ -190,7 +190,7 @@ Result<PlanView> PlanDesk::write(PlanChange change, const Author& by) {
   }
   if (const auto judged = judge_row(*policy, row); !judged) return fail(judged.error());
   if (auto written = (*directory)->write(change); !written) return fail(std::move(written.error()));
-  log(LogLevel::info, "a plan was changed",
+  log(LogLevel::info, "plan changed",
       {{"subject", change.subject},
        {"plan", change.plan},
        {"limits", change.limits},

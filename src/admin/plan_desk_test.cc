@@ -82,7 +82,7 @@ TEST(PlanDesk, FollowsThePolicy) {
   one.use(*without);
   EXPECT_EQ(one.desk.directory(), nullptr);
   EXPECT_EQ(one.limit_of("42"), 7);
-  EXPECT_NE(one.desk.show("user:42").error().message.find("no database of plans"), std::string::npos);
+  EXPECT_NE(one.desk.show("user:42").error().message.find("no plan database"), std::string::npos);
 }
 
 // Waits for the limit: the directory's thread applies the changed tiers later.

@@ -22,7 +22,7 @@ tl::unexpected<Error> refuse(std::string message) { return fail(ErrorCode::inval
 
 Result<std::string> judge_plan(const PlanPolicy& plans, const PlanRow& row) {
   if (!row.has_plan) return std::string();
-  if (!row.plan) return refuse("its plan is NULL; write one of the tiers, or remove the row");
+  if (!row.plan) return refuse("its plan is NULL; set a plan of the config, or remove the row");
   if (std::ranges::count(plans.tiers, *row.plan, &PlanTier::name) > 0) return *row.plan;
   std::vector<std::string_view> names;
   std::string known;
@@ -31,8 +31,8 @@ Result<std::string> judge_plan(const PlanPolicy& plans, const PlanRow& row) {
     known.append(known.empty() ? "" : ", ").append(tier.name);
   }
   const std::string_view meant = nearest(*row.plan, names);
-  return refuse("there is no plan " + in_quotes(*row.plan, kShownBytes) +
-                (meant.empty() ? "; the tiers are " + known : "; did you mean " + in_quotes(meant) + "?"));
+  return refuse("unknown plan " + in_quotes(*row.plan, kShownBytes) +
+                (meant.empty() ? "; the plans are " + known : "; did you mean " + in_quotes(meant) + "?"));
 }
 
 // The algorithm that the rule counts with: that of the longest of any plan's limits.
@@ -43,13 +43,13 @@ std::optional<Algorithm> counted_by(const Rule& rule) {
 
 std::optional<std::string> wrong_with(const std::vector<RuleLimit>& limits, const Rule& rule) {
   for (const RuleLimit& limit : limits) {
-    if (limit.quota.permits == 0) return "let nothing pass; whoever is to be shut out is banned: weir keys ban";
+    if (limit.quota.permits == 0) return "deny every request; to block a client, use weir keys ban";
   }
   const Algorithm algorithm = limits.back().quota.algorithm;
   const auto wanted = counted_by(rule);
   if (!wanted || *wanted == algorithm) return {};
-  return "would be counted by " + std::string(to_string(algorithm)) + ", and what was spent by " +
-         std::string(to_string(*wanted)) + " would be forgotten";
+  return "use " + std::string(to_string(algorithm)) + ", but the rule counts with " + std::string(to_string(*wanted)) +
+         ", so its counts would be lost";
 }
 
 // Validates them for every rule that would apply them.
@@ -65,7 +65,8 @@ Result<std::string> judge_limits(const Policy& policy, const std::string& limits
     }
     charges += parsed->size();
   }
-  if (charges > kChargesMax) return refuse("its limits are too many for the rules that go by plans; write fewer");
+  if (charges > kChargesMax)
+    return refuse("it has too many limits for all rules with `limit: plan` together; write fewer");
   return limits;
 }
 
@@ -75,7 +76,7 @@ Result<Micros> judge_until(const std::optional<std::string>& until) {
   const auto [end, error] = std::from_chars(until->data(), until->data() + until->size(), seconds);
   if (error == std::errc{} && end == until->data() + until->size()) {
     if (seconds > 0 && seconds < kTimeEnd / 1'000'000) return Micros{seconds * 1'000'000};
-    return refuse("it ends at " + in_quotes(*until, kShownBytes) + ", which is no time of this century");
+    return refuse("it ends at " + in_quotes(*until, kShownBytes) + ", which is not between 1970 and 2112");
   }
   auto time = parse_time(*until);
   if (!time) return refuse("it ends at " + in_quotes(*until, kShownBytes) + ": " + time.error().message);
@@ -89,7 +90,7 @@ Result<JudgedRow> judge_row(const Policy& policy, const PlanRow& row) {
   if (!plan) return fail(std::move(plan.error()));
   JudgedRow out{.plan = *std::move(plan)};
   if (!row.has_override) return out;
-  if (!row.limits) return refuse("its limits are NULL; write them like 5000/minute, or remove the row");
+  if (!row.limits) return refuse("its limits are NULL; set them, such as 5000/minute, or remove the row");
   auto limits = judge_limits(policy, *row.limits);
   if (!limits) return fail(std::move(limits.error()));
   out.instead = *std::move(limits);
@@ -104,10 +105,12 @@ Result<std::string> canonical_subject(std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
   if (colon == text.npos || std::ranges::count(kKinds, kind) == 0) {
-    return refuse("who is " + in_quotes(text, kShownBytes) + "? Write user:42, tenant:acme, api_key:… or ip:192.0.2.1");
+    return refuse("unknown subject " + in_quotes(text, kShownBytes) +
+                  "; write user:42, tenant:acme, api_key:… or ip:192.0.2.1");
   }
   const std::string value(text.substr(colon + 1));
-  if (value.empty() || value.size() > 512) return refuse("a subject has 1 to 512 bytes behind " + std::string(kind));
+  if (value.empty() || value.size() > 512)
+    return refuse("a subject must have 1 to 512 bytes after " + std::string(kind) + ":");
   if (kind == "ip" || kind == "api_key") {
     const auto id = parse_subject(text);
     if (!id) return fail(id.error());

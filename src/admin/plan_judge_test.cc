@@ -48,10 +48,10 @@ TEST(PlanJudge, TakesWhatMakesSense) {
 }
 
 TEST(PlanJudge, RefusesRowsThatMakeNone) {
-  EXPECT_EQ(refusal(on({})), "its plan is NULL; write one of the tiers, or remove the row");
-  EXPECT_EQ(refusal(on("")), "there is no plan ''; the tiers are free, pro");
-  EXPECT_EQ(refusal(on("Pro")), "there is no plan 'Pro'; did you mean 'pro'?");
-  EXPECT_EQ(refusal(on("9223372036854775808")), "there is no plan '9223372036854775808'; the tiers are free, pro");
+  EXPECT_EQ(refusal(on({})), "its plan is NULL; set a plan of the config, or remove the row");
+  EXPECT_EQ(refusal(on("")), "unknown plan ''; the plans are free, pro");
+  EXPECT_EQ(refusal(on("Pro")), "unknown plan 'Pro'; did you mean 'pro'?");
+  EXPECT_EQ(refusal(on("9223372036854775808")), "unknown plan '9223372036854775808'; the plans are free, pro");
   EXPECT_NE(refusal(on(std::string(100'000, 'x'))), "");
   EXPECT_LT(refusal(on(std::string(100'000, 'x'))).size(), 300U);
   for (const char* limits :

@@ -55,7 +55,7 @@ UsageFiles::~UsageFiles() {
 
 Result<void> UsageFiles::open(std::string folder) {
   folder_ = std::move(folder);
-  if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) return usage_failed(folder_, "cannot be made");
+  if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) return usage_failed(folder_, "cannot be created");
   for (seat_ = 0; seat_ < kSeats; ++seat_) {
     const std::string path = folder_ + "/seat." + std::to_string(seat_);
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -70,7 +70,7 @@ Result<void> UsageFiles::open(std::string folder) {
     if (!is_taken) return error;
   }
   return fail(ErrorCode::exhausted, folder_ + ": " + std::to_string(kSeats) +
-                                        " processes count in it already; give each server a state of its own");
+                                        " processes use this folder already; give each server its own --state file");
 }
 
 Result<std::vector<UsageFiles::File>> UsageFiles::list() const {
@@ -100,7 +100,7 @@ Result<std::string> UsageFiles::read(const File& file) {
     at += static_cast<std::size_t>(got);
   }
   close(handle);
-  if (!is_ours) return fail(ErrorCode::invalid_argument, file.path + ": is no plain file, or too large");
+  if (!is_ours) return fail(ErrorCode::invalid_argument, file.path + ": is not a regular file, or is too large");
   if (at < text.size()) return usage_failed(file.path, "cannot be read");
   return text;
 }
@@ -109,7 +109,7 @@ Result<std::string> UsageFiles::read(const File& file) {
 Result<void> UsageFiles::write(const std::string& date, std::string_view text) const {
   const std::string path = folder_ + '/' + date + '.' + std::to_string(seat_), beside = path + std::string(kNew);
   const int file = open_fresh_file(beside);
-  if (file < 0) return usage_failed(beside, "cannot be made");
+  if (file < 0) return usage_failed(beside, "cannot be created");
   const bool is_written = write_all(file, text) && fsync(file) == 0;
   if (!is_written || std::rename(beside.c_str(), path.c_str()) != 0) {
     const auto error = usage_failed(beside, "cannot be written");

@@ -19,7 +19,7 @@ UsageKeeper::UsageKeeper(Limiter& limiter, Gate& gate, UsageKeeperOptions option
     : limiter_(limiter), gate_(gate), options_(std::move(options)) {
   if (options_.folder.empty() || gate_.spending_stats().places == 0) return;
   if (const auto opened = files_.open(options_.folder); !opened) {
-    log(LogLevel::error, "what is spent is counted in memory only", {{"reason", opened.error().message}});
+    log(LogLevel::error, "cannot open usage files, keeping usage in memory", {{"reason", opened.error().message}});
     return;
   }
   has_files_ = true;
@@ -36,7 +36,9 @@ UsageKeeper::~UsageKeeper() {
 
 void UsageKeeper::take_own() {
   const auto files = files_.list();
-  if (!files) return log(LogLevel::error, "what was spent cannot be read", {{"reason", files.error().message}});
+  if (!files)
+    return log(LogLevel::error, "cannot list usage files, starting without saved usage",
+               {{"reason", files.error().message}});
   for (const UsageFiles::File& file : *files) {
     if (file.seat == files_.seat()) take(file);
   }
@@ -48,13 +50,13 @@ void UsageKeeper::take(const UsageFiles::File& file) {
   if (wrong && wrong->code != ErrorCode::out_of_range) {
     const auto aside = UsageFiles::set_aside(file);
     ++kept_.set_aside;
-    return log(LogLevel::error, "a file of what was spent is damaged; its day begins anew",
+    return log(LogLevel::error, "usage file damaged, starting its day from zero",
                {{"file", file.path}, {"reason", wrong->message}, {"kept", aside ? *aside : aside.error().message}});
   }
   const auto taken = text.and_then([&](std::string whole) { return gate_.take_spending(std::move(whole)); });
   if (taken) return;
   dates_left_.push_back(file.date);
-  log(LogLevel::error, "a file of what was spent cannot be used and stays as it is; its day is counted in memory only",
+  log(LogLevel::error, "cannot use usage file, leaving it unchanged and keeping its day in memory",
       {{"file", file.path}, {"reason", taken.error().message}});
 }
 
@@ -88,10 +90,10 @@ void UsageKeeper::write() {
   const std::lock_guard lock(told_);
   if (error.empty()) {
     kept_.written_at = now;
-    if (!error_.empty()) log(LogLevel::info, "what is spent is kept on the disk again");
+    if (!error_.empty()) log(LogLevel::info, "usage files are written again");
   } else {
     ++kept_.failures;
-    if (error != error_) log(LogLevel::error, "what is spent cannot be kept; it is counted on", {{"reason", error}});
+    if (error != error_) log(LogLevel::error, "cannot write usage file, keeping usage in memory", {{"reason", error}});
   }
   error_ = error;
 }
@@ -101,7 +103,7 @@ std::vector<std::string> UsageKeeper::texts_of_others() const {
   std::vector<std::string> out;
   const auto files = has_files_ ? files_.list() : std::vector<UsageFiles::File>{};
   if (!files) {
-    log(LogLevel::warn, "what other processes spent cannot be read", {{"reason", files.error().message}});
+    log(LogLevel::warn, "cannot list usage files, reporting only this process", {{"reason", files.error().message}});
     return out;
   }
   for (const UsageFiles::File& file : *files) {
@@ -114,7 +116,7 @@ std::vector<std::string> UsageKeeper::texts_of_others() const {
     if (error.empty()) {
       out.push_back(*std::move(text));
     } else {
-      log(LogLevel::warn, "a file of what was spent is left out", {{"file", file.path}, {"reason", error}});
+      log(LogLevel::warn, "usage file left out of the report", {{"file", file.path}, {"reason", error}});
     }
   }
   return out;

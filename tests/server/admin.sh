@@ -132,7 +132,7 @@ api='{name: api, per: user, limit: 3/year}'
 new="rules: [{name: login, match: {path: /login}, per: ip, limit: 5/year}, $api]"
 cut="rules: [{name: login, match: {path: /login}, per: ip, limit: 1/10year}, $api]"
 is "a good text" true "$(value ok "$(admin POST /admin/v1/config/validate "{\"text\":\"$new\"}")")"
-has "a bad text, with its place" "policy:1:23: unknown key" \
+has "a bad text, with its place" "config:1:23: unknown key" \
   "$(value error "$(admin POST /admin/v1/config/validate '{"text":"rules: [{name: login, limt: 9/year}]"}')")"
 is "which is no error of the call" 200 "$(cat "$work/status")"
 made=$(admin POST /admin/v1/config/apply "{\"text\":\"$new\",\"reason\":\"more room\"}")
@@ -199,5 +199,5 @@ sed '2s/login/lagin/' "$work/whole" >"$work/damaged"
 out=$(timeout 99 "$program" serve --config "$work/weir.yaml" --changes "$work/damaged" --http :0 --grpc off --resp off \
   --admin off 2>&1)
 is "damage elsewhere: no start" 1 $?
-has "with its place and what to do" "damaged:2: the line is damaged: its check does not hold; remove the line" "$out"
+has "with its place and what to do" "damaged:2: the line is damaged: its checksum does not match; remove the line" "$out"
 finish

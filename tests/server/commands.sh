@@ -90,7 +90,7 @@ for change in 'rules mode login off' 'rules kill-switch on' 'keys ban --user 7';
     # shellcheck disable=SC2086
     weir $change --for "$time"
     is "$change --for '$time': exit code 2" 2 "$code"
-    has "  and what to write" "is no time to last; write it like 10min" "$said"
+    has "  and what to write" "is not a duration; write it like 10min" "$said"
   done
 done
 weir rules mode login off --for 1h --reason "too strict"

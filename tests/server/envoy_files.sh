@@ -177,10 +177,10 @@ small d x >"$work/v2/d.yaml"
 refused "a bad file" "v2/d.yaml:3:" --envoy "$work/v2"
 refused "no folder" "cannot be opened" --envoy "$work/nowhere"
 mkdir "$work/empty"
-refused "an empty folder" "holds no file" --envoy "$work/empty"
+refused "an empty folder" "contains no .yaml, .yml or .json file" --envoy "$work/empty"
 small d 1 >"$work/empty/a.yaml"
 small d 1 >"$work/empty/b.yaml"
 refused "a domain twice" "b.yaml:1:9: the domain 'd' is in" --envoy "$work/empty"
-refused "two folders" "take one of them away" --envoy "$work/v1" --config "$work/weir.yaml"
+refused "two folders" "remove one of them" --envoy "$work/v1" --config "$work/weir.yaml"
 refused "an algorithm that is none" "--envoy-algorithm: " --envoy "$work/v1" --envoy-algorithm concurrency
 finish

@@ -65,7 +65,7 @@ mkdir empty
 refused "nothing to import from" 2 "import from what?"
 refused "no file" 2 "needs the files" envoy
 refused "a file that is not there" 1 "nowhere.yaml" envoy nowhere.yaml
-refused "a folder without files" 1 "holds no file that ends in" envoy empty
+refused "a folder without files" 1 "contains no .yaml, .yml or .json file" envoy empty
 refused "a domain twice" 1 "edge" envoy edge.yaml bare.yaml
 refused "a bad file: the first error" 1 "bad.yaml:2:" envoy bad.yaml
 refused "a bad file: every error" 1 "kay" envoy bad.yaml

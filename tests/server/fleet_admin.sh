@@ -190,5 +190,5 @@ for n in 0 2 3 4 5; do
   until_true 20 has_same "$n"
   is "server $n has the same list" 0 $?
 done
-has "the log tells of other ids" "these have other ids now" "$(cat "${errs[0]}")"
+has "the log tells of other ids" "renumbered, because other changes have their ids" "$(cat "${errs[0]}")"
 finish

@@ -59,14 +59,14 @@ until_true 20 all_made local
 is "it cannot be asked" 0 $?
 weir_on 0 keys reset login --ip 192.0.2.80
 is "a reset is refused" 1 "$code"
-has "and says why" "Redis cannot be asked now, so the key is not reset" "$said"
+has "and says why" "Redis is unavailable, so the key is not reset" "$said"
 weir_on 0 rules changes
 is "so it is not in the list" 0 "$(grep -c 'reset' <<<"$said")"
 weir_on 0 keys ban --user mm2 --for 1h
 is "a ban can be made" 0 "$code"
-has "and says where it holds" "on this server only, until Redis can be asked again" "$said"
+has "and says where it holds" "on this server only, until Redis is available again" "$said"
 weir_on 0 rules mode login shadow --for 1h
-has "so does a mode" "on this server only, until Redis can be asked again" "$said"
+has "so does a mode" "on this server only, until Redis is available again" "$said"
 weir_on 0 rules undo --json
 has "and what undoes it, for programs" '"on_all_servers":false' "$said"
 
@@ -129,7 +129,7 @@ echo "# Redis refuses the list of changes"
 until_true 20 silent 0 "changes do not reach" doctor
 make_user -zadd
 weir_on 0 keys ban --user zz1 --for 1h
-has "a ban says where it holds" "on this server only, until the others can be told: the list of changes" "$said"
+has "a ban says where it holds" "on this server only, until the other servers receive it: the list of changes" "$said"
 has "and why" "cannot be written, since Redis refuses it" "$said"
 is_denied 0 zz1
 is "there it does" 0 $?

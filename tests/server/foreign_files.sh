@@ -24,7 +24,7 @@ for text in hunter2 'hunter2\n' '\n' '{"id":7,"name":"bob"}\n' 'a\nb\n'; do
   has "it is named, with what to do" "weir: $work/foreign:" "$out"
   is "and left as it is" "$(printf "$text" | sha256sum)" "$(sha256sum <"$work/foreign")"
 done
-has "one that no line of ours can begin" "is not a file of changes, and stays as it is; name a new file by --changes" \
+has "one that no line of ours can begin" "is not a changes file, so it is left unchanged; give --changes a new file" \
   "$(printf hunter2 >"$work/foreign" && start --changes "$work/foreign")"
 printf 'hunter2\n' >"$work/foreign"
 ln -s "$work/foreign" "$work/link"
@@ -32,7 +32,7 @@ ln -s "$work/nowhere" "$work/dangling"
 for link in link dangling; do
   out=$(start --changes "$work/$link")
   is "a link ($link): no start" 1 $?
-  has "and what to do" "$work/$link: is a symbolic link; name the file itself by --changes" "$out"
+  has "and what to do" "$work/$link: is a symbolic link; give --changes the path of the file itself" "$out"
 done
 is "what it points to is as it was" hunter2 "$(cat "$work/foreign")"
 is "and nothing is made" no "$([ -e "$work/nowhere" ] && echo yes || echo no)"
@@ -54,7 +54,7 @@ has "without it, changes are kept again" '"id":2' "$(admin kill-switch '{"on":fa
 echo "# plans"
 is "the database is for its user alone" 600 "$(mode "$work/plans.db")"
 sed "s|sqlite:plans.db|sqlite:$work/elsewhere.db|; s/3/9/" "$work/weir.yaml" >"$work/other.yaml"
-why='`source` of `plans` can be changed in the config file only; leave it as it is there'
+why='`source` of `plans` can be changed in the config file only; keep its value here'
 for route in apply validate; do
   has "policy/$route refuses another source" "$why" "$(admin "policy/$route" "$(text_of "$work/other.yaml")")"
 done

@@ -16,7 +16,7 @@ is "none with an error" "0 5021 5020 -1 1" "$(redis cl.throttle fresh 5020 5040 
 
 config '"1000/calendar_day Europe/Berlin"' >"$work/weir.yaml"
 kill -HUP "$pid"
-until_true 20 grep -q "is in force" "$err" || is "reloaded" yes no
+until_true 20 grep -q "config reloaded" "$err" || is "reloaded" yes no
 for i in $(seq 1 20); do ask "user$i"; done | sort | uniq -c | tr -s ' ' >"$work/codes"
 is "a calendar rule that comes after them is decided" " 20 HTTP/1.1 200 OK" "$(cat "$work/codes")"
 finish

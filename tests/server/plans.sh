@@ -37,7 +37,7 @@ is "who is on none has the default" 3 "$(passed 42 5)"
 has "its plan is told" "user:42 is on free, the default: 3/year" "$(plan show user:42)"
 has "set by the command" "user:42 is on pro: 1000/second, 10/year" "$(plan set user:42 pro --reason upgrade)"
 is "what was spent stays spent" 7 "$(passed 42 20)"
-has "the log knows who" 'a plan was changed subject=user:42 plan=pro' "$(cat "$work"/err0)"
+has "the log knows who" 'plan changed subject=user:42 plan=pro' "$(cat "$work"/err0)"
 sql "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'"
 comes "an upgrade in the database" 42 "is on gold: 20/year"
 is "on the live key" 10 "$(passed 42 20)"
@@ -51,9 +51,9 @@ comes_back() { shows 43 "the default: 3/year"; }
 until_true 40 comes_back || is "they end by themselves" yes no
 has "the list" "user:42  gold" "$(plan list)"
 has "the status" "free (default)  3/year" "$(plan status)"
-has "an unknown plan is refused" "there is no plan 'platin'" "$(plan set user:42 platin)"
+has "an unknown plan is refused" "unknown plan 'platin'" "$(plan set user:42 platin)"
 has "so are limits that are none" "-5/year" "$(plan override user:42 -5/year)"
-has "and a subject that is none" "Write user:42" "$(plan set 42 pro)"
+has "and a subject that is none" "unknown subject '42'; write user:42" "$(plan set 42 pro)"
 has "the default again" "user:42 is on free" "$(plan remove user:42)"
 json=$(curl -s -m 60 "http://127.0.0.1:$admin_port/admin/v1/plans/set" -H 'Content-Type: application/json' \
   -d '{"subject":"tenant:acme","plan":"enterprise"}')

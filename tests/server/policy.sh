@@ -29,9 +29,9 @@ is "from the standard input" 0 "$(weir validate - <"$work/weir.yaml" >/dev/null;
 : >"$work/empty.yaml"
 has "an empty config is an error" "empty.yaml:1:1: the config is empty" "$(weir validate "$work/empty.yaml")"
 has "no such file" "cannot be opened: No such file" "$(weir validate "$work/none.yaml")"
-has "a folder" "no plain file" "$(weir validate "$work")"
+has "a folder" "not a regular file" "$(weir validate "$work")"
 mkfifo "$work/pipe"
-has "a FIFO does not hang it" "no plain file" "$(weir validate "$work/pipe")"
+has "a FIFO does not hang it" "not a regular file" "$(weir validate "$work/pipe")"
 head -c 104857600 /dev/zero >"$work/huge.yaml"
 has "100 MiB are not read" "longer than 1048576 bytes" "$(weir validate "$work/huge.yaml")"
 cat >"$work/odd.yaml" <<'YAML'
@@ -146,17 +146,17 @@ reload() {
   until_true 20 eval "[ \$(grep -c '$1' '$err') -gt $lines ]" || is "reloaded: $1" yes no
 }
 sed 's/limit: 5\/5min/limit: 8\/5min/' "$source_dir/examples/weir.yaml" >"$work/weir.yaml"
-reload "is in force"
+reload "config reloaded"
 codes=$(for _ in 1 2 3 4; do ask "$login"; echo; done | uniq -c | tr -s ' \n' ' ')
 is "what was spent stays spent, three more are allowed" " 3 200 1 429 " "$codes"
 for damage in bad empty huge; do
   cp "$work/$damage.yaml" "$work/weir.yaml"
-  reload "stay as they were"
+  reload "config reload failed, keeping the previous rules"
   is "a config that is $damage changes nothing" 429 "$(ask "$login")"
 done
 has "and is told with its place" "weir.yaml:2:15: unknown key" "$(cat "$err")"
 cp "$work/cut.yaml" "$work/weir.yaml"
-reload "stay as they were"
+reload "config reload failed, keeping the previous rules"
 has "a change that is too large is not made" "cut from 600/minute to 6/minute, by more than 10x" "$(cat "$err")"
 out=$(weir explain --config "$source_dir/examples/weir.yaml" --state "$work/state" --path /api/login --method POST \
   --ip 192.0.2.1)
@@ -173,7 +173,7 @@ cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
 start_server --config "$work/weir.yaml" --force
 err="$work/err2"
 cp "$work/cut.yaml" "$work/weir.yaml"
-reload "is in force"
+reload "config reloaded"
 has "unless it is forced" "changed: address: 600/minute -> 6/minute" "$(cat "$err")"
 
 out=$(timeout 600 "$program" serve --config "$work/bad.yaml" --http :0 --resp :0 2>&1)

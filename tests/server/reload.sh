@@ -101,7 +101,7 @@ damaged "an alias bomb" bomb
 damaged "deep nesting" deep
 damaged "a long list without an end" wide
 rm "$work/etc/weir.yaml" && mkfifo "$work/etc/weir.yaml"
-is_told() { get /admin/v1/status | grep -q "is no plain file"; }
+is_told() { get /admin/v1/status | grep -q "is not a regular file"; }
 until_true 10 is_told || is "a FIFO is told" yes no
 is "a FIFO: the rules stay" 107 "$(limit)"
 rm "$work/etc/weir.yaml"

@@ -28,7 +28,7 @@ head -c 300 "$work/server.pem" >"$work/cut.pem"
 mkfifo "$work/fifo"
 refuses "a file that is not there" "$work/none.pem: cannot be opened: No such file" \
   --tls-cert "$work/none.pem" --tls-key "$work/server.key"
-refuses "no plain file" "is no plain file" --tls-cert "$work/fifo" --tls-key "$work/server.key"
+refuses "not a regular file" "is not a regular file" --tls-cert "$work/fifo" --tls-key "$work/server.key"
 refuses "no certificate" "nothing.pem has no certificate; a certificate begins with -----BEGIN CERTIFICATE-----" \
   --tls-cert "$work/nothing.pem" --tls-key "$work/server.key"
 refuses "half a certificate" "write complete certificates as PEM" \

@@ -63,7 +63,7 @@ upgrade_under_load() {
     cost "$left" | cut -d' ' -f1,2)"
   is "and no more" "allowed 0" "$(redis weir.limit shared "$limit/year" algorithm fixed_window | cut -d' ' -f1,2)"
   is "there were so many processes" "$((upgrades + 1))" "$(grep -c '^ready' "$work/out0")"
-  is "each rules file was read" "$reloads" "$(grep -c 'in force' "$work/err0")"
+  is "each rules file was read" "$reloads" "$(grep -c 'config reloaded' "$work/err0")"
   wait "$first"
   is "the first of them ended well" 0 $?
   is "and so did the others" 0 "$(grep -c 'stopped before' "$work/err0")"
