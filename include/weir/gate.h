@@ -124,7 +124,7 @@ class Gate {
   // The key that the deciding rule counts this request by, as explain() prints it. Empty if no rule decided.
   std::string key_of(const Answer& answer, const Request& request) const noexcept;
 
-  // usage(), other_counts()
+  // rule_counts(), other_counts()
   //
   // Decisions since the gate was made: of every rule in force, in their order, and of everything else.
   std::vector<RuleCounts> rule_counts() const;

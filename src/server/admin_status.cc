@@ -126,7 +126,7 @@ HttpNext status_route(const HttpCall&, HttpService& service, HttpWork&) {
 
 HttpNext rules_route(const HttpCall&, HttpService& service, HttpWork&) {
   std::map<std::string, RuleCounts> numbers;
-  for (RuleCounts& one : service.admin->control->gate().usage()) numbers.emplace(one.rule, one);
+  for (RuleCounts& one : service.admin->control->gate().rule_counts()) numbers.emplace(one.rule, one);
   JsonWriter json(service.answer.body);
   json.begin_object();
   append_nodes(json, *service.admin);

@@ -411,7 +411,7 @@ constexpr std::string_view kDocument = R"json({
               "description": "in a fleet: by Redis, by a cached denial, or without Redis; no_room: full table"},
      "rule": {"type": "string"},
      "limit_text": {"type": "string", "description": "the binding limit, as written"},
-     "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing", "ambiguous_path"]},
+     "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing", "ambiguous_path", "overload"]},
      "limits": {
       "type": "array", "items": {"$ref": "#/components/schemas/RuleLimit"},
       "description": "every limit that applied, in order; in a denial, by default, only the limit that denied"},
