@@ -144,7 +144,7 @@ Result<Micros> parse_duration(std::string_view text) {
     if (whole % count.under == 0) return Micros{whole / count.under};
   }
   return fail(ErrorCode::invalid_argument,
-              in_quotes(text) + " is no time of up to a day; write it like 500ms, 5s or 2min");
+              in_quotes(text) + " is not a time of up to a day; write it like 500ms, 5s or 2min");
 }
 
 }  // namespace weir

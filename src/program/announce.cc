@@ -57,16 +57,20 @@ void announce(const Server& server, const Announced& what) {
   announce_door("grpc", scheme(DoorName::grpc), doors.grpc);
   announce_door("resp", speech(DoorName::resp) == Speech::plain ? "redis://" : "rediss://", doors.resp);
   announce_door("admin", scheme(DoorName::admin), doors.admin);
-  if (!what.store.empty()) std::printf("store %s, shared; weir nodes tells with whom\n", what.store.c_str());
+  if (!what.store.empty()) std::printf("store %s, shared; list its servers with weir nodes\n", what.store.c_str());
   if (!what.state.empty()) std::printf("state %s\n", what.state.c_str());
   if (!what.config.empty()) {
-    std::printf("rules %s, %zu of them; read again when it changes, and by kill -HUP %d\n", what.config.c_str(),
-                what.rules, getpid());
+    std::printf("rules %s, %zu %s; %s kill -HUP %d\n", what.config.c_str(), what.rules,
+                what.rules == 1 ? "rule" : "rules",
+                what.is_watched ? "reloads when the file changes, and on" : "reloads on", getpid());
   }
-  if (!what.envoy.empty()) std::printf("envoy %s; read again when one changes\n", what.envoy.c_str());
+  if (!what.envoy.empty()) {
+    std::printf("envoy %s; reloads %s\n", what.envoy.c_str(), what.is_watched ? "when a file changes" : "on SIGHUP");
+  }
   if (!what.config.empty() || !what.envoy.empty()) {
     const bool is_kept = !what.changes.empty();
-    std::printf("changes %s\n", is_kept ? what.changes.c_str() : "in memory only; --state or --changes FILE keeps them");
+    std::printf("changes %s\n",
+                is_kept ? what.changes.c_str() : "in memory only; keep them with --state or --changes FILE");
   }
   std::printf("\n");
   if (doors.http && !what.config.empty()) {

@@ -19,6 +19,7 @@ struct Announced {
   std::string changes{};      // the file's path; empty: in memory
   std::string envoy{};        // a summary of Envoy's files; empty: none
   std::string store{};        // the shared Redis; empty: none
+  bool is_watched = true;     // whether a changed file is reloaded without SIGHUP
 };
 
 void announce(const Server& server, const Announced& what);

@@ -12,8 +12,8 @@ Result<std::array<bool, kDoors>> parse_doors(const char* option, std::string_vie
   const auto read = for_each_part(text, [&](std::string_view name) -> Result<void> {
     const auto* const found = std::find(kDoorNames.begin(), kDoorNames.end(), name);
     if (found == kDoorNames.end()) {
-      return fail(ErrorCode::invalid_argument,
-                  std::string(option) + ": " + in_quotes(name) + " is no door; write some of http,grpc,resp,admin");
+      return fail(ErrorCode::invalid_argument, std::string(option) + ": unknown listener " + in_quotes(name) +
+                                                   "; write some of http,grpc,resp,admin");
     }
     doors[static_cast<std::size_t>(found - kDoorNames.begin())] = true;
     return {};

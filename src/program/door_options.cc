@@ -23,24 +23,25 @@ Result<std::optional<Address>> door_address(const char* option, const std::strin
 }  // namespace
 
 void DoorOptions::add(CLI::App& app) {
-  app.add_option("--http", http, "Where HTTP listens; a port alone, :8080, is on loopback; off: nowhere")
+  app.add_option("--http", http, "HTTP listener address; :PORT listens on loopback only; off: no listener")
       ->type_name("ADDR")
       ->capture_default_str();
-  app.add_option("--grpc", grpc, "Where Envoy and other gRPC clients are served")
+  app.add_option("--grpc", grpc, "gRPC listener address, for Envoy and other gRPC clients")
       ->type_name("ADDR")
       ->capture_default_str();
-  app.add_option("--resp", resp, "Where Redis clients are served")->type_name("ADDR")->capture_default_str();
-  app.add_option("--admin", admin, "Where the server itself is looked after; beyond this machine, only with a token")
+  app.add_option("--resp", resp, "RESP listener address, for Redis clients")->type_name("ADDR")->capture_default_str();
+  app.add_option("--admin", admin, "Admin API address; a non-loopback address requires --admin-token-file")
       ->type_name("ADDR")
       ->capture_default_str();
-  app.add_option("--threads", threads, "How many loops serve, each on a thread of its own")
+  app.add_option("--threads", threads, "Event loop threads")
       ->type_name("N")
       ->check(whole_number_to(256))
-      ->default_str("one for each processor");
+      ->default_str("one per processor");
   app.add_option("--allow-origin", origins,
-                 "Web pages of this origin may call the HTTP port, such as https://ops.example")
+                 "Origin whose web pages may call the HTTP listener (CORS), such as https://ops.example")
       ->type_name("ORIGIN");
-  app.add_option("--password-file", password_file, "Redis clients must AUTH with what it holds")->type_name("FILE");
+  app.add_option("--password-file", password_file, "File with the password that Redis clients must send with AUTH")
+      ->type_name("FILE");
 }
 
 Result<void> DoorOptions::fill(ServerOptions& options) const {

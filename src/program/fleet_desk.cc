@@ -30,12 +30,12 @@ constexpr Micros kLately{5'000'000};  // a refused command is retried every seco
 // The permissions that docs/fleet.md gives the user for this.
 constexpr std::string_view kListRights = "+zrevrange +zrangebyscore +zadd +zremrangebyscore";
 constexpr std::string_view kStrangersFix =
-    "stop those servers first, or give this one another --store-prefix; servers that were killed count for 5 s";
+    "stop those servers first, or give this server another --store-prefix; a killed server counts for 5 s";
 constexpr std::string_view kBeatRights = "+time +hset +hdel +hgetall +pexpire";
 
 std::string rights(std::string_view what, std::string_view prefix) {
-  return "ACL SETUSER its user +evalsha " + std::string(what) + " ~" + std::string(prefix) +
-         "*, in a cluster on every server; see docs/fleet.md, Redis user (ACL)";
+  return "ACL SETUSER USER +evalsha " + std::string(what) + " ~" + std::string(prefix) +
+         "*, on every server of a cluster; see docs/fleet.md, Redis user (ACL)";
 }
 
 std::string host_name() {
@@ -163,7 +163,7 @@ std::string FleetDesk::named_addresses() const {
 void FleetDesk::warn_of_redis() {
   for (const RedisHealth& one : store_.inspect()) {
     if (one.eviction.empty() || one.eviction == "noeviction") continue;
-    log(LogLevel::warn, "Redis forgets keys when its memory is full, and so resets limits",
+    log(LogLevel::warn, "Redis evicts keys when its memory is full, which resets limits",
         {{"redis", one.address},
          {"maxmemory-policy", one.eviction},
          {"fix", "CONFIG SET maxmemory-policy noeviction"}});
@@ -172,7 +172,7 @@ void FleetDesk::warn_of_redis() {
 
 Error FleetDesk::noted(Error error, Refusal FleetDesk::*refusal, std::string_view what) {
   if (!redis::is_forbidden(error.message)) return error;
-  std::string why = "the list of changes cannot be " + std::string(what) + ", since Redis refuses it: " + error.message;
+  std::string why = "Redis refuses to " + std::string(what) + " the shared runtime changes: " + error.message;
   error.code = ErrorCode::invalid_argument;  // not transient: an operator must fix it
   error.message = why + "; " + rights(kListRights, store_.options().lane.prefix);
   const std::lock_guard lock(mutex_);
@@ -205,7 +205,7 @@ static_assert(SharedChanges::kLineMax <= SharedLog::kLineMax);
 
 Result<bool> FleetDesk::append(std::uint64_t after, std::uint64_t number, const std::string& line) {
   auto done = store_.keeper().log().append(after, number, line);
-  if (!done) return fail(noted(std::move(done.error()), &FleetDesk::writing_, "written"));
+  if (!done) return fail(noted(std::move(done.error()), &FleetDesk::writing_, "write"));
   forget(&FleetDesk::writing_);
   return done;
 }
@@ -214,45 +214,45 @@ Result<void> FleetDesk::drop(const std::vector<std::uint64_t>& numbers) { return
 
 void log_fleet_change(bool is_away, std::string_view why) {
   if (is_away) {
-    log(LogLevel::warn, "Redis cannot be asked; each rule's on_backend_error holds until it can",
-        {{"error", std::string(why)}});
+    log(LogLevel::warn, "Redis is unavailable; each rule follows its on_backend_error", {{"error", std::string(why)}});
   } else {
-    log(LogLevel::info, "Redis is asked again", {{"was", std::string(why)}});
+    log(LogLevel::info, "Redis is available again", {{"was", std::string(why)}});
   }
 }
 
 void log_deaf_fleet(std::string_view prefix, std::string_view why) {
   if (why.empty()) {
-    log(LogLevel::info, "Redis lets servers tell each other which denials are void; denials are remembered again");
+    log(LogLevel::info, "Redis permits cache invalidation again; denials are cached again");
     return;
   }
-  log(LogLevel::warn, "Redis refuses the channel by which servers tell which denials are void; none is remembered",
+  log(LogLevel::warn, "Redis refuses the cache invalidation channel; denials are not cached",
       {{"error", std::string(why)},
-       {"fix", "ACL SETUSER its user +subscribe +publish &" + std::string(prefix) +
-                   "*, in a cluster on every server; see docs/fleet.md, Redis user (ACL)"}});
+       {"fix", "ACL SETUSER USER +subscribe +publish &" + std::string(prefix) +
+                   "*, on every server of a cluster; see docs/fleet.md, Redis user (ACL)"}});
 }
 
 void log_unheard(std::string_view prefix, std::string_view why) {
   if (why.empty()) {
-    log(LogLevel::info, "Redis takes this server's heartbeat again");
+    log(LogLevel::info, "Redis accepts this server's heartbeat again");
     return;
   }
-  const std::string fix = redis::is_forbidden(why) ? rights(kBeatRights, prefix) : "see what lies under its key there";
-  log(LogLevel::error, "Redis refuses this server's heartbeat; the others do not count it, nor does it know of them",
+  const std::string fix =
+      redis::is_forbidden(why) ? rights(kBeatRights, prefix) : "check the value of its key in Redis";
+  log(LogLevel::error, "Redis refuses this server's heartbeat; other servers do not count it, and it does not see them",
       {{"error", std::string(why)}, {"fix", fix}});
 }
 
 void log_strangers(std::string_view prefix, const Strangers& strangers, bool is_barred) {
   if (strangers.version == 0) {
-    log(LogLevel::info, "no server uses another version of the key format any more");
+    log(LogLevel::info, "servers with another key format version are gone");
     return;
   }
   const std::string reason = to_string(strangers, prefix);
   if (is_barred) {
-    log(LogLevel::error, "this server does not join the fleet; each rule's on_backend_error holds until it can",
+    log(LogLevel::error, "cannot join the fleet; each rule follows its on_backend_error",
         {{"reason", reason}, {"fix", std::string(kStrangersFix)}});
   } else {
-    log(LogLevel::error, "servers count apart from this one, so a limit is admitted twice",
+    log(LogLevel::error, "servers with another key format count separately; limits are admitted twice",
         {{"reason", reason}, {"fix", std::string(kStrangersFix)}});
   }
 }
@@ -266,7 +266,7 @@ std::optional<std::string> refuse_to_join(FleetStore& store) {
   };
   while (!is_known() && redis::steady_now() < until) std::this_thread::sleep_for(std::chrono::milliseconds{1});
   if (!keeper.is_barred()) return {};
-  return "this server does not join the fleet on " + redis::to_string(store.options().target) + ": " +
+  return "cannot join the fleet on " + redis::to_string(store.options().target) + ": " +
          to_string(keeper.strangers(), store.options().lane.prefix) + "; " + std::string(kStrangersFix);
 }
 

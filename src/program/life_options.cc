@@ -29,14 +29,13 @@ Result<Micros> read_wait(const char* option, const std::string& text) {
 }  // namespace
 
 void LifeOptions::add(CLI::App& app) {
-  app.add_option("--drain-delay", drain_delay,
-                 "After SIGTERM, answer for so long while /readyz says 503; 0: not at all")
+  app.add_option("--drain-delay", drain_delay, "Time to keep serving after SIGTERM while /readyz returns 503; 0: none")
       ->type_name("TIME")
       ->capture_default_str();
-  app.add_option("--upgrade-max", upgrade_max, "After SIGUSR2, wait for so long until the successor is ready")
+  app.add_option("--upgrade-max", upgrade_max, "Maximum time for the new process to become ready after SIGUSR2")
       ->type_name("TIME")
       ->capture_default_str();
-  app.add_option("--drain-max", drain_max, "Then finish what is in flight, for so long at most")
+  app.add_option("--drain-max", drain_max, "Maximum time to finish requests in flight, after --drain-delay")
       ->type_name("TIME")
       ->capture_default_str();
 }

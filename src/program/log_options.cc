@@ -13,11 +13,11 @@ void LogOptions::add(CLI::App& app) {
          "--log-format",
          [this](const std::string& name) {
            if (name != "text" && name != "json") {
-             throw CLI::ValidationError("--log-format", in_quotes(name) + " is no format; write text or json");
+             throw CLI::ValidationError("--log-format", "unknown format " + in_quotes(name) + "; write text or json");
            }
            format = name == "json" ? LogFormat::json : LogFormat::text;
          },
-         "How lines on stderr are written: text or json")
+         "Log format on stderr: text or json")
       ->type_name("FORMAT")
       ->default_str("text");
   app.add_option_function<std::string>(
@@ -26,25 +26,27 @@ void LogOptions::add(CLI::App& app) {
            const auto known = log_level_of(name);
            if (!known) {
              throw CLI::ValidationError("--log-level",
-                                        in_quotes(name) + " is no level; write debug, info, warn or error");
+                                        "unknown level " + in_quotes(name) + "; write debug, info, warn or error");
            }
            level = *known;
          },
-         "What is told: debug, info, warn or error, and all that is worse")
+         "Minimum log level: debug, info, warn or error")
       ->type_name("LEVEL")
       ->default_str("info");
-  app.add_option("--log-denials", denials.per_second, "How many denials of a second are told, each on a line; 0: none")
+  app.add_option("--log-denials", denials.per_second, "Maximum denials to log a second, one line each; 0: none")
       ->type_name("N")
       ->check(whole_number_to(1'000'000, 0))
       ->capture_default_str();
-  app.add_option("--traces", traces, "Send spans of checks to this collector, by OTLP over plain HTTP; default: none")
+  app.add_option("--traces", traces,
+                 "Send trace spans of checks to this collector, as OTLP over plain HTTP; default: none")
       ->type_name("http://HOST:4318");
   app.add_option("--traces-sample", traces_sample,
-                 "The share of requests to trace, 0 to 1, beside those whose traceparent says that they are recorded")
+                 "Share of requests to trace, 0 to 1; requests with a sampled traceparent are always traced")
       ->type_name("SHARE")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_flag("--log-keys", denials.in_clear, "Tell the keys of denials, which are else a hash: they are personal");
+  app.add_flag("--log-keys", denials.in_clear,
+               "Log the keys of denials in clear text instead of as hashes; keys are personal data");
 }
 
 Result<void> LogOptions::fill(ServerOptions& options) const {

@@ -43,16 +43,16 @@ namespace weir {
 namespace {
 
 constexpr const char* kIntroduction =
-    "weir: may this request pass?\n"
+    "weir: rate limiter for HTTP, gRPC and Redis clients\n"
     "\n"
-    "  weir serve                                   HTTP on 8080, gRPC on 8081, Redis clients on 6380\n"
-    "  weir serve --config weir.yaml                by rules: who may do how much of what\n"
-    "  weir validate weir.yaml                      is it right? what was probably not meant?\n"
-    "  weir explain --path /login --ip 192.0.2.1    which rules hold this request, and why\n"
-    "  weir top                                     watch a running server: rates, rules, who is busiest\n"
-    "  weir usage user:42                           what it spent, by rule and day\n"
-    "  weir nodes                                   who shares limits with it, with which rules\n"
-    "  weir doctor                                  what is not well with it, and what to do\n"
+    "  weir serve                                   start the server: HTTP 8080, gRPC 8081, RESP 6380\n"
+    "  weir serve --config weir.yaml                with rules from a config file\n"
+    "  weir validate weir.yaml                      check a config for errors and likely mistakes\n"
+    "  weir explain --path /login --ip 192.0.2.1    show which rules apply to a request, and why\n"
+    "  weir top                                     watch a running server: rates, rules, top clients\n"
+    "  weir usage user:42                           show the usage of a client, by rule and day\n"
+    "  weir nodes                                   list the servers that share limits, and their rules\n"
+    "  weir doctor                                  find problems of a running server, and their fixes\n"
     "\n"
     "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
     "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
@@ -97,7 +97,7 @@ int print_version() {
 }
 
 int unknown_command(std::string_view word, const std::vector<std::string>& known) {
-  std::string message = "there is no command " + in_quotes(word) + ". ";
+  std::string message = "unknown command " + in_quotes(word) + ". ";
   const std::string_view meant = nearest(word, known);
   if (meant.empty()) {
     message += "See weir --help";

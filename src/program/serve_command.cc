@@ -24,16 +24,16 @@
 namespace weir {
 
 const char* const kServeExamples =
-    "  weir serve                              HTTP on 8080, gRPC on 8081, Redis clients on 6380; this machine only\n"
-    "  weir serve --http :9000 --grpc off      on other ports, :0 picks a free one; or not at all\n"
-    "  weir serve --resp unix:/run/weir.sock   on a socket in the file system\n"
-    "  weir serve --config weir.yaml           by rules; SIGHUP reads them again, a bad file changes nothing\n"
-    "  weir serve --envoy DIR                  by the files of Envoy's rate limit service, as they are\n"
-    "  weir serve --store redis://host         limits that servers share; see weir nodes\n"
-    "  weir serve --state state.weir           what was spent stays spent, whatever happens to the server\n"
-    "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every port; a renewed certificate is seen by itself\n"
-    "  weir serve --settings weir.conf         with options from a file: http = \"0.0.0.0:8080\"\n"
-    "  weir serve --http 0.0.0.0:8080          reachable from elsewhere: put it behind a firewall\n"
+    "  weir serve                              HTTP on 8080, gRPC on 8081, RESP on 6380; loopback only\n"
+    "  weir serve --http :9000 --grpc off      other ports; :0 picks a free one, off disables a listener\n"
+    "  weir serve --resp unix:/run/weir.sock   on a unix socket\n"
+    "  weir serve --config weir.yaml           with rules; SIGHUP reloads them, a bad file changes nothing\n"
+    "  weir serve --envoy DIR                  with the unchanged files of Envoy's rate limit service\n"
+    "  weir serve --store redis://host         share limits between servers; see weir nodes\n"
+    "  weir serve --state state.weir           keep what was used across restarts and crashes\n"
+    "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every TCP listener; reloads a renewed certificate\n"
+    "  weir serve --settings weir.conf         read options from a file: http = \"0.0.0.0:8080\"\n"
+    "  weir serve --http 0.0.0.0:8080          reachable from other machines: use a firewall\n"
     "\n";
 
 namespace {
@@ -52,16 +52,15 @@ void share_descriptors(ServerOptions& options, std::size_t descriptors) {
   const std::string connections = std::to_string(options.connections_max);
   const std::string wanted = std::to_string(descriptors_wanted(options));
   const bool fits = fit_connections(options, descriptors);
-  log(LogLevel::warn, "too few descriptors for --connections " + connections,
+  log(LogLevel::warn, "too few file descriptors for --connections " + connections,
       {{"descriptors", std::to_string(descriptors)},
-       {"connections",
-        fits ? std::to_string(options.connections_max) + " on each port" : "as many as there is room for"},
+       {"connections", fits ? std::to_string(options.connections_max) + " on each listener" : "as many as fit"},
        {"fix", "raise the hard limit to " + wanted + " (ulimit -Hn, LimitNOFILE=), or lower --connections"}});
 }
 
 void warn_of_open_secret(std::string_view what, const std::string& file) {
   if (file.empty() || !is_open_to_others(file)) return;
-  log(LogLevel::warn, "the mode of a secret file lets every user read or change it",
+  log(LogLevel::warn, "secret file is readable or writable by every user",
       {{"what", what}, {"file", file}, {"fix", "chmod o-rwx " + file}});
 }
 
@@ -73,8 +72,10 @@ void warn_of_open_secrets(const redis::Target& target) {
 
 std::string envoy_text(const ControlStatus& status) {
   if (status.envoy.empty()) return {};
-  return status.envoy + ", " + std::to_string(status.envoy_limits) + " limits of " +
-         std::to_string(status.envoy_domains) + " domains";
+  const auto counted = [](std::size_t n, const char* noun) {
+    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+  };
+  return status.envoy + ", " + counted(status.envoy_limits, "limit") + " of " + counted(status.envoy_domains, "domain");
 }
 
 // Stops the heartbeat's reports before the Control that they read is destroyed.
@@ -109,7 +110,7 @@ class Keeping {
 }  // namespace
 
 ServeCommand::ServeCommand(CLI::App& app) {
-  serve_ = app.add_subcommand("serve", "Answer checks over HTTP, gRPC and RESP until SIGTERM");
+  serve_ = app.add_subcommand("serve", "Run the server: HTTP, gRPC and RESP, until SIGTERM");
   doors_.add(*serve_);
   store_.add(*serve_);
   admin_.add(*serve_);
@@ -218,9 +219,9 @@ int ServeCommand::run() {
   warn_of_open_secret("--password-file", doors_.password_file);
   warn_of_open_secret("--tls-key", tls_.key);
   if (*fleet != nullptr) warn_of_open_secrets((*fleet)->options().target);
-  announce(**server,
-           {store_.state, admin_.config, gate.policy().rules.size(), asks_clients, control.status().changes_file,
-            envoy_text(control.status()), *fleet == nullptr ? "" : redis::to_string((*fleet)->options().target)});
+  announce(**server, {store_.state, admin_.config, gate.policy().rules.size(), asks_clients,
+                      control.status().changes_file, envoy_text(control.status()),
+                      *fleet == nullptr ? "" : redis::to_string((*fleet)->options().target), !admin_.no_watch});
   if ((*server)->run() == Stopped::drained) return 0;
   log(LogLevel::error, "stopped before every request in flight was answered");
   return kCouldNot;

@@ -24,9 +24,10 @@ Result<std::string> parse_value(std::string_view text) {
     return std::string(trimmed(text.substr(0, comment)));
   }
   const std::size_t end = text.find(text.front(), 1);
-  if (end == text.npos) return fail(ErrorCode::invalid_argument, "the quote is not closed");
+  if (end == text.npos) return fail(ErrorCode::invalid_argument, "the closing quote is missing");
   if (!is_comment(trimmed(text.substr(end + 1)))) {
-    return fail(ErrorCode::invalid_argument, "something follows the closing quote: " + in_quotes(text.substr(end + 1)));
+    return fail(ErrorCode::invalid_argument,
+                "unexpected text after the closing quote: " + in_quotes(text.substr(end + 1)));
   }
   return std::string(text.substr(1, end - 1));
 }
@@ -45,7 +46,8 @@ std::vector<std::string> names_of(const CLI::App& command) {
 }  // namespace
 
 void SettingsFile::add(CLI::App& app) {
-  app.add_option("--settings", file_, "More options, a line each: http = \"0.0.0.0:8080\"; these here go before them")
+  app.add_option("--settings", file_,
+                 "File with more options, one per line: http = \"0.0.0.0:8080\"; the command line takes precedence")
       ->type_name("FILE");
 }
 
@@ -55,7 +57,7 @@ void SettingsFile::wrong(std::size_t line, const std::string& why) {
 
 Result<SettingsFile::Line> SettingsFile::parse(std::string_view text, std::size_t number) const {
   if (text.starts_with('[')) {
-    return fail(ErrorCode::invalid_argument, "there are no sections; every line is `name = value`");
+    return fail(ErrorCode::invalid_argument, "sections are not supported; every line is `name = value`");
   }
   const std::size_t equals = text.find('=');
   if (equals == text.npos) {
@@ -70,19 +72,19 @@ void SettingsFile::apply(CLI::App& command, const Line& line) {
   const auto names = names_of(command);
   if (std::ranges::find(names, line.name) == names.end()) {
     const std::string_view meant = nearest(line.name, names);
-    return wrong(line.number,
-                 "there is no setting " + in_quotes(line.name) +
-                     (meant.empty() ? "; weir " + command.get_name() + " --help names them, with two dashes before"
-                                    : "; did you mean " + std::string(meant) + "?"));
+    return wrong(line.number, "unknown setting " + in_quotes(line.name) +
+                                  (meant.empty() ? "; weir " + command.get_name() +
+                                                       " --help lists them; write the name without dashes"
+                                                 : "; did you mean " + std::string(meant) + "?"));
   }
   CLI::Option& option = *command.get_option("--" + line.name);
   const auto before = line_of_.find(line.name);
   if (before == line_of_.end() && option.count() > 0) return;  // the command line takes precedence
   if (before != line_of_.end() && !may_repeat(option)) {
-    return wrong(line.number, line.name + " was set in line " + std::to_string(before->second) + "; keep one");
+    return wrong(line.number, line.name + " is already set in line " + std::to_string(before->second) + "; keep one");
   }
   if (!takes_value(option) && line.value != "true" && line.value != "false") {
-    return wrong(line.number, line.name + " is true or false, not " + in_quotes(line.value));
+    return wrong(line.number, line.name + " must be true or false, not " + in_quotes(line.value));
   }
   try {
     option.add_result(line.value);

@@ -46,12 +46,12 @@ bool is_in_state(const void* address) {
   struct stat info {};
   const bool is_there = stat(watched.path.c_str(), &info) == 0 && info.st_ino == watched.file;
   if (is_there && info.st_size < watched.bytes) {
-    log(LogLevel::error, "the state file was truncated by another program; the server stops",
+    log(LogLevel::error, "another program truncated the state file; the server stops",
         {{"file", watched.path},
          {"bytes", std::to_string(info.st_size) + " of " + std::to_string(watched.bytes)},
          {"fix", "restore the file or remove it, then start weir again"}});
   } else {
-    log(LogLevel::error, "the state file cannot be read or written; the server stops",
+    log(LogLevel::error, "cannot read or write the state file; the server stops",
         {{"file", watched.path},
          {"fix", "check the disk (dmesg); restore the file or remove it, then start weir again"}});
   }

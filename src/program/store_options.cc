@@ -21,7 +21,8 @@ void take_kept(const std::string& path, FleetStoreOptions& options) {
   if (kept) {
     options.kept = *std::move(kept);
   } else if (kept.error().code != ErrorCode::not_found) {
-    log(LogLevel::warn, "what this server owed to Redis is not known", {{"reason", kept.error().message}});
+    log(LogLevel::warn, "cannot read the saved state; unsynced charges are unknown",
+        {{"reason", kept.error().message}});
   }
   options.keeper.on_seat = [path](Seat seat) { log_unless(write_keepsake(path, {.seat = seat})); };
   const auto written = write_keepsake(path, {.seat = options.kept.seat});
@@ -33,31 +34,29 @@ void take_kept(const std::string& path, FleetStoreOptions& options) {
 
 void log_unless(const Result<void>& written) {
   if (written) return;
-  log(LogLevel::warn, "what a fleet's server keeps for its next start cannot be written",
-      {{"reason", written.error().message}});
+  log(LogLevel::warn, "cannot write the saved state for the next start", {{"reason", written.error().message}});
 }
 
 void StoreFlags::add(CLI::App& app) {
-  app.add_option(
-         "--store", store,
-         "Where counts are kept: memory, which is the default, or a Redis that servers share: redis://host, rediss://, "
-         "redis+sentinel://a,b,c/name, redis+cluster://a,b,c")
+  app.add_option("--store", store,
+                 "Where to count: memory (default), or a Redis that servers share: redis://host, rediss://host, "
+                 "redis+sentinel://a,b,c/name, redis+cluster://a,b,c")
       ->type_name("URL");
-  app.add_option("--store-prefix", prefix, "What the names of keys begin with in Redis")
+  app.add_option("--store-prefix", prefix, "Prefix of all key names in Redis")
       ->type_name("TEXT")
       ->capture_default_str();
-  app.add_option("--store-deadline", deadline_ms, "How long a decision waits for Redis, at most, in milliseconds")
+  app.add_option("--store-deadline", deadline_ms, "Maximum time that a decision waits for Redis, in milliseconds")
       ->type_name("MS")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
-  app.add_option("--keys", keys, "Room for so many live keys; 1000000, or what the state file has")
+  app.add_option("--keys", keys, "Capacity for live keys; default: 1000000, or as in the state file")
       ->type_name("N")
       ->check(whole_number_to(1'000'000'000));
   app.add_option("--memory", memory,
-                 "Bytes of the whole table: for as many keys as fit; with --keys, the rest is for logs")
+                 "Size of the whole table, for as many keys as fit; with --keys, the rest is for logs")
       ->type_name("BYTES")
       ->check(whole_number_to(kMemoryMax));
-  app.add_option("--state", state, "Keep the state in this file: it survives any end of the server")->type_name("FILE");
+  app.add_option("--state", state, "State file; it survives restarts, upgrades and kill -9")->type_name("FILE");
 }
 
 // If the file cannot be read, the code that needs it reports the error.
@@ -84,7 +83,7 @@ Result<std::shared_ptr<FleetStore>> StoreFlags::fleet() const {
   if (store.find("://") == std::string::npos) {
     return fail(ErrorCode::invalid_argument,
                 store_from_ + ": " + in_quotes(store) +
-                    " is not a store that this server has; write memory, or the address of a Redis: redis://host:6379");
+                    " is not a store; write memory, or the URL of a Redis: redis://host:6379");
   }
   auto target = redis::parse_url(store);
   if (!target) return fail(target.error().code, store_from_ + ": " + target.error().message);

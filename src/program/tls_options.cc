@@ -6,13 +6,13 @@
 namespace weir {
 
 void TlsFlags::add(CLI::App& app) {
-  app.add_option("--tls-cert", certificate, "Speak TLS and show this certificate, its chain behind it; PEM")
+  app.add_option("--tls-cert", certificate, "Use TLS with this certificate, followed by its chain; PEM")
       ->type_name("FILE");
-  app.add_option("--tls-key", key, "Its private key, without a passphrase; PEM")->type_name("FILE");
-  app.add_option("--tls-client-ca", client_ca, "Clients must show a certificate of one of these authorities; PEM")
+  app.add_option("--tls-key", key, "Private key of --tls-cert, without a passphrase; PEM")->type_name("FILE");
+  app.add_option("--tls-client-ca", client_ca, "Require a client certificate from one of these authorities (CA); PEM")
       ->type_name("FILE");
-  app.add_option("--tls", doors, "Which doors speak TLS: some of http,grpc,resp,admin; without it, all on TCP")
-      ->type_name("DOORS");
+  app.add_option("--tls", doors, "Listeners that use TLS: some of http,grpc,resp,admin; default: all on TCP")
+      ->type_name("LISTENERS");
 }
 
 Result<void> TlsFlags::fill(ServerOptions& options) const {
@@ -20,7 +20,8 @@ Result<void> TlsFlags::fill(ServerOptions& options) const {
   if (certificate.empty() || key.empty()) {
     if (!certificate.empty()) return wrong("--tls-cert needs --tls-key, the file of its private key");
     if (!key.empty()) return wrong("--tls-key needs --tls-cert, the file of its certificate");
-    if (!client_ca.empty()) return wrong("--tls-client-ca needs --tls-cert and --tls-key: it is TLS that asks clients");
+    if (!client_ca.empty())
+      return wrong("--tls-client-ca needs --tls-cert and --tls-key: client certificates require TLS");
     if (!doors.empty()) return wrong("--tls needs --tls-cert and --tls-key, the files of a certificate");
     return {};
   }
@@ -36,7 +37,7 @@ Result<void> TlsFlags::fill(ServerOptions& options) const {
   if (!named) return fail(named.error());
   for (std::size_t i = 0; i < kDoors; ++i) {
     if ((*named)[i] && *addresses[i] && (*addresses[i])->is_unix()) {
-      return wrong("--tls: a unix socket does not leave this machine and speaks no TLS; leave its door out");
+      return wrong("--tls: a unix socket does not use TLS; leave that listener out");
     }
   }
   options.tls.doors = *named;

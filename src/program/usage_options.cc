@@ -6,13 +6,13 @@
 namespace weir {
 
 void UsageOptions::add(CLI::App& app) {
-  app.add_flag("--hash-keys", hash_keys, "Show the busiest keys as hashes, never users or addresses in clear");
+  app.add_flag("--hash-keys", hash_keys, "Show top keys as hashes, never users or addresses in clear text");
   app.add_option("--usage-subjects", subjects,
-                 "Know what so many subjects spent on a day, a rule each; 0: of nobody, 1000000: at most")
+                 "Usage records a day, one for each client and rule; 0: none, maximum 1000000")
       ->type_name("N")
       ->check(whole_number_to(kSpendingSubjectsMax, 0))
       ->capture_default_str();
-  app.add_option("--usage-days", days, "For so many days, today included")
+  app.add_option("--usage-days", days, "Days of usage to keep, including today")
       ->type_name("N")
       ->check(whole_number_to(3'660))
       ->capture_default_str();

@@ -41,8 +41,8 @@ refused "a number from 0 to 65535" serve --http :http
 refused "not an IP address" serve --resp example.org:6380
 refused "leave out the scheme" serve --resp redis://127.0.0.1:6380
 refused "--grpc: '' is not an address" serve --grpc ''
-refused "on this machine only" serve --admin 0.0.0.0:8082
-refused "write memory, or the address of a Redis" serve --store disk
+refused "a non-loopback address requires --admin-token-file" serve --admin 0.0.0.0:8082
+refused "write memory, or the URL of a Redis" serve --store disk
 refused "Write redis://, rediss://" serve --store mysql://127.0.0.1
 refused "cannot be opened" serve --password-file /nowhere/password
 refused "/nowhere/weir.state" serve --state /nowhere/weir.state

@@ -17,8 +17,8 @@ wanted=$2 word=$3
 _weir
 ZSH
 typed() { timeout 600 "$zsh" -f "$work/ask.zsh" "$work/_weir" "$@" 2>&1; }
-has "the commands" "serve:Answer checks" "$(typed command '')"
-has "a file" "--config=[Decide by the rules in this file]:FILE:_files" "$(typed argument serve)"
+has "the commands" "serve:Run the server" "$(typed command '')"
+has "a file" "--config=[Config file with the rules]:FILE:_files" "$(typed argument serve)"
 has "a flag" "--force[" "$(typed argument serve)"
 has "a word of a few" ":WORD:(bash zsh fish)" "$(typed argument completion)"
 has "what may be repeated" "*--header=[" "$(typed argument explain)"

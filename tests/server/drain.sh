@@ -87,5 +87,5 @@ wait "$pid"
 is "a client that never ends its request: exit code" 1 $?
 out=$("$program" serve --drain-delay soon 2>&1)
 is "what is no time is refused: exit code" 1 $?
-has "  and told so" "--drain-delay: 'soon' is no time of up to a day; write it like 500ms, 5s or 2min" "$out"
+has "  and told so" "--drain-delay: 'soon' is not a time of up to a day; write it like 500ms, 5s or 2min" "$out"
 finish

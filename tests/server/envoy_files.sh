@@ -25,7 +25,7 @@ descriptors:
   - {key: premium, $(limit 9 ', replaces: [{name: all}]')}
 YAML
 start_server --envoy "$dir"
-has "it is announced" "envoy $dir, 10 limits of 1 domains" "$(cat "$work/out0")"
+has "it is announced" "envoy $dir, 10 limits of 1 domain;" "$(cat "$work/out0")"
 
 # entries NAME VALUE...: as JSON.
 entries() {

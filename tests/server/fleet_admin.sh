@@ -127,7 +127,7 @@ redis-cli -p "$redis_port" ACL SETUSER default resetchannels >/dev/null
 until_true 20 finds "so none is remembered"
 is "the channel is forbidden" 0 $?
 has "what is to be permitted" "+subscribe +publish &weir:*" "$(weir_on 0 doctor)"
-has "and the log says it, too" "refuses the channel" "$(cat "${errs[0]}")"
+has "and the log says it, too" "refuses the cache invalidation channel" "$(cat "${errs[0]}")"
 redis-cli -p "$redis_port" ACL SETUSER default allchannels >/dev/null
 heard_again() { ! finds "so none is remembered"; }
 until_true 20 heard_again
@@ -159,8 +159,8 @@ for n in 0 2 3 5; do
   is "nor is the one from before lost, though Redis has lost it" 0 $?
 done
 until_true 20 is_strict 0
-has "the log tells that it was away" "Redis cannot be asked" "$(cat "${errs[0]}")"
-until_true 20 grep -q "Redis is asked again" "${errs[0]}"
+has "the log tells that it was away" "Redis is unavailable" "$(cat "${errs[0]}")"
+until_true 20 grep -q "Redis is available again" "${errs[0]}"
 is "and that it is back" 0 $?
 took "in few lines" "$(grep -c "Redis" "${errs[0]}")" 12
 

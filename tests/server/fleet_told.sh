@@ -129,11 +129,11 @@ echo "# Redis refuses the list of changes"
 until_true 20 silent 0 "changes do not reach" doctor
 make_user -zadd
 weir_on 0 keys ban --user zz1 --for 1h
-has "a ban says where it holds" "on this server only, until the other servers receive it: the list of changes" "$said"
-has "and why" "cannot be written, since Redis refuses it" "$said"
+has "a ban says where it holds" "on this server only, until the other servers receive it: Redis refuses to write" "$said"
+has "and why" "Redis refuses to write the shared runtime changes: " "$said"
 is_denied 0 zz1
 is "there it does" 0 $?
-until_true 20 tells 0 "FAIL  changes do not reach all servers: the list of changes cannot be written" doctor
+until_true 20 tells 0 "FAIL  changes do not reach all servers: Redis refuses to write the shared runtime changes" doctor
 is "the doctor names it" 0 $?
 has "and the rights" "+zrevrange +zrangebyscore +zadd +zremrangebyscore ~weir:*" "$said"
 is "and is not content" 1 "$code"
@@ -143,8 +143,8 @@ is "the other server's doctor knows of it" 0 $?
 is "and does not speak of a rollout" 0 "$(grep -c rollout <<<"$said")"
 weir_on 0 nodes
 is "weir nodes fails" 1 "$code"
-has "and says why" "the list of changes cannot be written" "$said"
-until_true 20 grep -q "cannot be written, since Redis refuses it.*+zadd" "${errs[0]}"
+has "and says why" "Redis refuses to write the shared runtime changes" "$said"
+until_true 20 grep -q "Redis refuses to write the shared runtime changes.*+zadd" "${errs[0]}"
 is "the log names the rights" 0 $?
 make_user
 until_true 20 is_denied 1 zz1
@@ -152,7 +152,7 @@ is "with them it holds on the other" 0 $?
 until_true 20 silent 0 "changes do not reach" doctor
 is "and the doctor is content" 0 $?
 make_user -zrevrange
-until_true 20 tells 1 "changes do not reach all servers: the list of changes cannot be read" doctor
+until_true 20 tells 1 "changes do not reach all servers: Redis refuses to read the shared runtime changes" doctor
 is "a list that cannot be read" 0 $?
 make_user
 until_true 20 silent 1 "changes do not reach" doctor
@@ -170,7 +170,7 @@ until_true 20 is_old
 has "the log says it" "Redis refuses this server's heartbeat" "$(cat "${errs[0]}")"
 is "once" 1 "$(grep -c "refuses this server's heartbeat" "${errs[0]}")"
 make_user
-until_true 20 grep -q "Redis takes this server's heartbeat again" "${errs[0]}"
+until_true 20 grep -q "Redis accepts this server's heartbeat again" "${errs[0]}"
 is "and when it is mended" 0 $?
 until_true 20 silent 0 "heartbeat" doctor
 is "so does the doctor" 0 $?

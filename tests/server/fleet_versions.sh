@@ -23,9 +23,9 @@ echo "# at the start"
 said=$(timeout 600 "$program" serve --http 127.0.0.1:0 --grpc off --resp off --admin off \
   --store "redis://127.0.0.1:$redis_port" --config "$work/weir.yaml" 2>&1)
 is "the server does not start" 1 $?
-has "it names the fleet" "this server does not join the fleet on redis://127.0.0.1:$redis_port: 2 servers" "$said"
+has "it names the fleet" "cannot join the fleet on redis://127.0.0.1:$redis_port: 2 servers" "$said"
 has "and says why" "use version 1 of the key format, and this server uses version 2" "$said"
-has "and what to do" "stop those servers first, or give this one another --store-prefix" "$said"
+has "and what to do" "stop those servers first, or give this server another --store-prefix" "$said"
 
 echo "# later"
 redis-cli -p "$redis_port" SAVE >/dev/null
@@ -38,7 +38,7 @@ fleet() { "$program" nodes --admin "127.0.0.1:$admin_port" "$@" 2>&1; }
 is_barred() { fleet --json | grep -q '"barred":true'; }
 until_true 60 is_barred
 is "a server that learns it later does not join" 0 $?
-has "the log says why" "this server does not join the fleet" "$(cat "$log")"
+has "the log says why" "cannot join the fleet" "$(cat "$log")"
 has "with the reason" "2 servers with the prefix weir: use version 1 of the key format" "$(cat "$log")"
 said=$(fleet)
 is "weir nodes ends with 1" 1 $?

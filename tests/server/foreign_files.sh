@@ -82,7 +82,7 @@ start_server --config "$work/linked/weir.yaml"
 is "nor where a link to nothing points" no "$([ -e "$work/elsewhere.db" ] && echo yes || echo no)"
 
 echo "# secrets"
-warning="the mode of a secret file lets every user read or change it"
+warning="secret file is readable or writable by every user"
 head -c 64 /dev/zero | tr '\0' t >"$work/token"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=weir -keyout "$work/key.pem" \
   -out "$work/cert.pem" 2>/dev/null

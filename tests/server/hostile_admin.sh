@@ -115,7 +115,7 @@ is "who says an odd name of himself" 400 \
 start() { timeout 5 "$program" serve --http :0 --grpc off --resp off "$@" 2>&1; }
 out=$(start --admin 0.0.0.0:0)
 is "open to the network without a token: no start" 1 $?
-has "and what to do" "give --admin-token-file FILE" "$out"
+has "and what to do" "--admin-token-file FILE" "$out"
 is "one line" 1 "$(wc -l <<<"$out")"
 echo short >"$work/short"
 has "a short token" "fewer than 16 bytes" "$(start --admin-token-file "$work/short")"

@@ -80,7 +80,7 @@ for i in $(seq 60); do
 done
 still_answers "after the crowd"
 is "it said so once" 1 "$(grep -c "cannot accept" "$work/err1")"
-has "and at the start that there are few" "too few descriptors for --connections" "$(cat "$work/err1")"
+has "and at the start that there are few" "too few file descriptors for --connections" "$(cat "$work/err1")"
 
 pid=$main_pid http=$main_http http_port=$main_http_port resp_port=$main_resp_port
 wait "${waiting[@]}"

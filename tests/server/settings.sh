@@ -31,20 +31,20 @@ refuses() {
   is "$name: exit code" "${3:-2}" "$code"
   has "$name: the message" "$1" "$out"
 }
-refuses "bad.conf:1: there is no setting 'htp'; did you mean http?" 'htp = ":0"'
-refuses "bad.conf:1: there is no setting '--keys'; did you mean keys?" '--keys = 5'
-refuses "bad.conf:1: there is no setting 'frobnicate'; weir serve --help names them" 'frobnicate = 1'
-refuses "bad.conf:1: there is no setting 'settings'" 'settings = other.conf'
+refuses "bad.conf:1: unknown setting 'htp'; did you mean http?" 'htp = ":0"'
+refuses "bad.conf:1: unknown setting '--keys'; did you mean keys?" '--keys = 5'
+refuses "bad.conf:1: unknown setting 'frobnicate'; weir serve --help lists them" 'frobnicate = 1'
+refuses "bad.conf:1: unknown setting 'settings'" 'settings = other.conf'
 refuses "bad.conf:2: --keys: 'many' is not a whole number from 1" '# a comment
 keys = many'
-refuses "bad.conf:2: keys was set in line 1; keep one" 'keys = 5
+refuses "bad.conf:2: keys is already set in line 1; keep one" 'keys = 5
 keys = 6'
-refuses "bad.conf:1: force is true or false, not 'perhaps'" 'force = perhaps'
+refuses "bad.conf:1: force must be true or false, not 'perhaps'" 'force = perhaps'
 refuses "bad.conf:1: 'force' has no value; write \`name = value\`" 'force'
-refuses "bad.conf:1: there are no sections" '[serve]'
-refuses "bad.conf:1: the quote is not closed" 'state = "weir.state'
-refuses "bad.conf:1: something follows the closing quote" 'state = "weir" "state"'
-refuses "bad.conf:3: force is" 'htp = 1
+refuses "bad.conf:1: sections are not supported" '[serve]'
+refuses "bad.conf:1: the closing quote is missing" 'state = "weir.state'
+refuses "bad.conf:1: unexpected text after the closing quote" 'state = "weir" "state"'
+refuses "bad.conf:3: force must be" 'htp = 1
 keys = 7
 force = 2'
 refuses "bad.conf:2: --password-file: /nowhere/secret: cannot be opened" '
@@ -60,7 +60,7 @@ for option in $("$program" serve --help | grep -oE '^ +--[a-z0-9-]+' | grep -oE 
   [[ $option != help && $option != settings ]] || continue
   printf '%s = \x01\n' "$option" >"$work/bad.conf"
   out=$(timeout 600 "$program" serve --http nowhere --settings "$work/bad.conf" 2>&1)
-  [[ $out != *"there is no setting"* ]] || lacking+=" $option"
+  [[ $out != *"unknown setting"* ]] || lacking+=" $option"
 done
 is "every option of serve is a setting" "" "$lacking"
 finish

@@ -44,8 +44,8 @@ refuses "no authorities" "nothing.pem has no certificate" "${tls[@]}" --tls-clie
 refuses "a certificate without its key" "--tls-cert needs --tls-key" --tls-cert "$work/server.pem"
 refuses "a key without its certificate" "--tls-key needs --tls-cert" --tls-key "$work/server.key"
 refuses "doors without a certificate" "--tls needs --tls-cert" --tls http
-refuses "a door that is none" "'htp' is no door; write some of http,grpc,resp,admin" "${tls[@]}" --tls htp
-refuses "a unix socket with TLS" "leave its door out" "${tls[@]}" --tls http --http "unix:$work/http.sock"
+refuses "a door that is none" "unknown listener 'htp'; write some of http,grpc,resp,admin" "${tls[@]}" --tls htp
+refuses "a unix socket with TLS" "leave that listener out" "${tls[@]}" --tls http --http "unix:$work/http.sock"
 
 # --- what the page shows ---------------------------------------------------------------------------------------------
 # The example of docs/operate.md, on this run's ports.

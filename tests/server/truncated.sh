@@ -9,7 +9,7 @@ for i in 1 2 3 4 5; do post "{\"key\":\"b$i\",\"limit\":\"10/hour\"}" >/dev/null
 until_true 20 is_gone "$pid" || is "it exits" yes no
 wait "$pid"
 is "with an exit status, not by a signal" 1 "$?"
-has "and says why" "the state file was truncated by another program" "$(cat "$work/err0")"
+has "and says why" "another program truncated the state file" "$(cat "$work/err0")"
 has "which file" "file=$state" "$(cat "$work/err0")"
 has "how far" 'bytes="4096 of ' "$(cat "$work/err0")"
 refused=$("$program" serve --state "$state" --http 127.0.0.1:0 --grpc off --resp off --admin off 2>&1)
