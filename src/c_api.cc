@@ -32,8 +32,8 @@ using weir::Micros;
 using weir::Result;
 using weir::Verdict;
 
-static_assert(sizeof(weir_decision) == 64, "its size is a promise");
-static_assert(sizeof(weir_charge) == 32 || sizeof(void*) != 8, "its size is a promise");
+static_assert(sizeof(weir_decision) == 64, "its size is part of the ABI");
+static_assert(sizeof(weir_charge) == 32 || sizeof(void*) != 8, "its size is part of the ABI");
 static_assert(WEIR_CHARGES_MAX == weir::kChargesMax && WEIR_RESERVED_MAX == weir::kReservedMax);
 static_assert(WEIR_ID_BYTES_MAX == weir::kRequestIdBytesMax && WEIR_ID_BYTES_MAX == weir::kHoldIdBytesMax);
 
@@ -164,8 +164,8 @@ weir_status weir_open(const weir_options* options, weir_limiter** limiter) {
     // A caller that was compiled before an option was added leaves it at its default.
     if (options->size < kOptionsBytesMin || options->size > sizeof(all)) {
       return report(ErrorCode::invalid_argument,
-                    "weir_options.size is not one that this library knows: begin with WEIR_OPTIONS, and use a library "
-                    "that is not older than its header");
+                    "unknown weir_options.size: initialize the options with WEIR_OPTIONS, and use a library at least "
+                    "as new as its header");
     }
     std::memcpy(&all, options, options->size);
   }

@@ -140,8 +140,8 @@ Error unknown_zone(const fs::path& folder, std::string_view typed) {
   const std::string what = "unknown time zone " + in_quotes(typed, 64);
   if (!is_tzif(folder / "UTC") && !is_tzif(folder / "Etc/UTC")) {
     return {ErrorCode::unavailable, what +
-                                        ", for there are none on this machine: install the package tzdata, or name "
-                                        "their folder in TZDIR; UTC needs none"};
+                                        ": this machine has no time zone files; install the package tzdata, or set "
+                                        "TZDIR to their folder; UTC needs none"};
   }
   ZoneGuess guess(folder, typed);
   const std::string list = read_file(folder / "tzdata.zi", kListBytesMax);
@@ -158,7 +158,7 @@ Error unknown_zone(const fs::path& folder, std::string_view typed) {
 
 Result<Zone> read_zone(const std::string& name) {
   if (!is_zone_name(name)) {
-    return fail(ErrorCode::invalid_argument, in_quotes(name) + " is no time zone like Europe/Berlin");
+    return fail(ErrorCode::invalid_argument, in_quotes(name) + " is not a time zone like Europe/Berlin");
   }
   if (name == "UTC") return Zone{};
   const fs::path folder = zone_folder();

@@ -107,7 +107,7 @@ TEST(Compile, TakesNoOtherFileForAZone) {
   for (const std::string name : {"tzdata.zi", "zone.tab"}) {  // no zone has a dot in its name
     const Error error = error_of(compile("1/calendar_day " + name));
     EXPECT_EQ(error.code, ErrorCode::invalid_argument) << name;
-    EXPECT_NE(error.message.find("'" + name + "' is no time zone"), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("'" + name + "' is not a time zone"), std::string::npos) << error.message;
   }
 }
 

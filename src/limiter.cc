@@ -31,14 +31,15 @@ namespace {
 
 std::optional<Error> refuse_limit(const Limit& limit) {
   if (is_sound(limit)) return {};
-  return Error{ErrorCode::invalid_argument, "this is no limit that compile() made: make it from a quota"};
+  return Error{ErrorCode::invalid_argument,
+               "compile() did not create this limit: compile it from a text such as 100/minute"};
 }
 
 std::optional<Error> refuse_charge(const Charge& charge) {
   if (charge.limit == nullptr) return Error{ErrorCode::invalid_argument, "a charge names no limit"};
   if (auto wrong = refuse_limit(*charge.limit)) return wrong;
   if (charge.limit->algorithm == Algorithm::concurrency) {
-    return Error{ErrorCode::invalid_argument, "permits in flight are acquired and released, not checked"};
+    return Error{ErrorCode::invalid_argument, "a concurrency limit is not checked; acquire and release its permits"};
   }
   return refuse_key(charge.key);
 }
@@ -79,11 +80,11 @@ std::optional<Error> refuse_request_id(std::string_view id, Micros lasts) {
   }
   if (lasts >= kPeriodMin && lasts <= kPeriodMax) return {};
   return Error{ErrorCode::out_of_range,
-               "an id lasts for 1 ms to 10 years; this one would for " + std::to_string(lasts.count()) + " us"};
+               "an id lasts for 1 ms to 10 years, not for " + std::to_string(lasts.count()) + " us"};
 }
 
 std::optional<Error> refuse_wait(const Charge& charge) {
-  if (charge.cost < 1) return Error{ErrorCode::out_of_range, "one waits for at least 1 permit"};
+  if (charge.cost < 1) return Error{ErrorCode::out_of_range, "a wait needs a cost of at least 1 permit"};
   return refuse_charge(charge);
 }
 
@@ -91,7 +92,7 @@ std::optional<Error> refuse_negative(std::span<const Charge> charges) {
   for (const Charge& charge : charges) {
     if (charge.cost < 0) {
       return Error{ErrorCode::out_of_range,
-                   "this costs 0 or more; give_back() returns permits; it would cost " + std::to_string(charge.cost)};
+                   "the cost must be 0 or more, not " + std::to_string(charge.cost) + "; give_back() refunds permits"};
     }
   }
   return {};
@@ -217,7 +218,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   Result<Decision> with_own(F call) {
     return guarded([&]() -> Result<Decision> {
       if (own) return call(*own);
-      return fail(ErrorCode::invalid_argument, "this limiter has no limit of its own: give one with the call");
+      return fail(ErrorCode::invalid_argument, "this limiter has no default limit: pass one with the call");
     });
   }
 };
@@ -352,7 +353,7 @@ Result<Decision> Limiter::give_back(std::string_view key, std::int64_t permits) 
 
 Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, std::int64_t permits) noexcept {
   return guarded([&]() -> Result<Decision> {
-    if (permits < 0) return fail(ErrorCode::out_of_range, "only a positive number of permits can be given back");
+    if (permits < 0) return fail(ErrorCode::out_of_range, "a negative number of permits cannot be refunded");
     return check(key, limit, -permits);
   });
 }
@@ -377,12 +378,12 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, con
   return guarded([&]() -> Result<Decision> {
     if (limit.algorithm != Algorithm::concurrency) {
       return fail(ErrorCode::invalid_argument,
-                  "only a limit such as `20 concurrent` can be acquired; check the others");
+                  "only a concurrency limit such as `20 concurrent` can be acquired; check the others");
     }
     if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
-    if (cost < 1) return fail(ErrorCode::out_of_range, "at least 1 permit is acquired; peek() looks without acquiring");
+    if (cost < 1) return fail(ErrorCode::out_of_range, "acquire at least 1 permit; peek() looks without acquiring");
     const StoredKey stored(key);
     const Charge charge{.key = stored, .limit = &limit, .cost = cost};
     return impl_->shared ? impl_->shared->acquire(charge, id) : impl_->store->acquire(charge, id, impl_->ask_at());

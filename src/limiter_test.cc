@@ -124,7 +124,7 @@ TEST(Limiter, RefusesWhatItCannotCount) {
   EXPECT_FALSE(holds->acquire("k", ""));
   EXPECT_FALSE(holds->acquire("k", std::string(kHoldIdBytesMax + 1, 'i')));
   EXPECT_FALSE(holds->acquire("k", "a", std::int64_t{0}));
-  EXPECT_EQ(Limiter().check("k").error().message, "this limiter has no limit of its own: give one with the call");
+  EXPECT_EQ(Limiter().check("k").error().message, "this limiter has no default limit: pass one with the call");
 }
 
 TEST(Limiter, AnswersAnyCost) {

@@ -134,7 +134,7 @@ class Log {
     const std::string number = std::to_string(lost);
     const LogField fields[] = {{"dropped", number}};
     const std::string line =
-        write_log_line({LogLevel::warn, Micros{read_clocks().wall_us}, "lines of this log were lost", fields}, format_);
+        write_log_line({LogLevel::warn, Micros{read_clocks().wall_us}, "log lines were lost", fields}, format_);
     if (!write_all(line)) return false;
     untold_ -= lost;
     ++written;

@@ -97,7 +97,7 @@ TEST_F(LogTest, AFullDiskIsToldOnceItHasRoomAgain) {
   EXPECT_EQ(log_counts().dropped - before.dropped, 3u);
   const StderrIs stderr_is(open_file());
   log(LogLevel::info, "found");
-  EXPECT_EQ(file(), "weir: lines of this log were lost dropped=3\nweir: found\n");
+  EXPECT_EQ(file(), "weir: log lines were lost dropped=3\nweir: found\n");
 }
 
 TEST_F(LogTest, NobodyWaitsForAPipeThatNobodyReads) {

@@ -71,7 +71,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
   bool owes = false;
   try {
     if (is_forked()) {
-      answer = refusal(ErrorCode::unavailable, "this limiter was opened before a fork: open it anew to wait");
+      answer = refusal(ErrorCode::unavailable, "this limiter was opened before fork(): open it again to wait");
     } else {
       const auto before = peek_before(charge, clock_.now().count());
       const Fibers::Pinned pinned;
@@ -84,7 +84,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
   } catch (const std::bad_alloc&) {
     answer = refusal(ErrorCode::exhausted, "out of memory");
   } catch (const std::system_error&) {
-    answer = refusal(ErrorCode::unavailable, "no thread could be started to serve those who wait");
+    answer = refusal(ErrorCode::unavailable, "cannot start the thread that serves waiting callers");
   }
   if (owes) give_back(charge);
   if (!answer) return id;
@@ -111,7 +111,7 @@ std::optional<Result<Decision>> WaitQueue::peek_before(const Charge& charge, std
 std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge, std::int64_t deadline_us,
                                                 const std::optional<Result<Decision>>& before, WaitCallback& callback,
                                                 bool& owes) {
-  if (closed_) return refusal(ErrorCode::unavailable, "the limiter is closing: nobody can wait for it any more");
+  if (closed_) return refusal(ErrorCode::unavailable, "the limiter is closing and accepts no new waits");
   const std::int64_t now = clock_.now().count();
   deadline_us = std::max(deadline_us, now);  // permits available now go to a past deadline, too
   const auto line = lines_.find(LineName{charge.limit->algorithm, charge.key});
@@ -123,8 +123,8 @@ std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge,
   try {
     if (waiters_.size() >= waiters_max_) {
       owes = tried.outcome == Try::Outcome::charged;
-      return fail(ErrorCode::exhausted, "as many as may wait at once are waiting: " + std::to_string(waiters_max_) +
-                                            "; raise waiters_max, or try again later");
+      return fail(ErrorCode::exhausted, "the maximum of " + std::to_string(waiters_max_) +
+                                            " waiting callers is reached; raise waiters_max, or try again later");
     }
     add(id, charge, deadline_us, tried);
   } catch (...) {
@@ -365,18 +365,18 @@ void WaitQueue::close() noexcept {
   if (thread_.joinable()) thread_.join();
   for (auto& [id, waiter] : left) {
     if (waiter.is_charged) give_back({waiter.key, &waiter.limit, waiter.cost});
-    waiter.callback(refusal(ErrorCode::unavailable, "the limiter was closed before a permit came"));
+    waiter.callback(refusal(ErrorCode::unavailable, "the limiter was closed before a permit was available"));
   }
 }
 
 Result<Decision> wait_here(std::shared_ptr<WaitQueue> queue, const Charge& charge, Micros deadline,
                            const std::stop_token& stop) noexcept {
   if (queue->is_own_thread()) {
-    return refusal(ErrorCode::invalid_argument, "a callback must not block those behind it: use wait_async()");
+    return refusal(ErrorCode::invalid_argument, "a callback must not block the callbacks after it: use wait_async()");
   }
   if (Fibers::here() != nullptr) {
     return refusal(ErrorCode::invalid_argument,
-                   "others are served by the same thread, so do not block it: use wait_async()");
+                   "this thread serves other fibers, so do not block it: use wait_async()");
   }
   struct {
     std::mutex mutex;  // guards answer

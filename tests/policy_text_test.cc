@@ -326,7 +326,7 @@ TEST(PolicyText, TellsAllErrorsAtOnceInTheOrderOfTheText) {
       "w:4:88: `phase` must be clock or key, found 'x'\n"
       "w:5:43: `on_backend_error` must be local, open or closed, found 'x'\n"
       "w:5:53: `match` must be `otherwise`, or a map such as {path: /api/search}, found '5'\n"
-      "w:5:67: `algorithm`: unknown algorithm 'best'; there are fixed_window, sliding_log, sliding_window, "
+      "w:5:67: `algorithm`: unknown algorithm 'best'; the algorithms are fixed_window, sliding_log, sliding_window, "
       "token_bucket, leaky_bucket, leaky_meter and concurrency\n"
       "w:6:15: `trusted_hops` must be a whole number from 0 to 64, found '65'");
 }

@@ -67,7 +67,7 @@ Result<Algorithm> parse_algorithm(std::string_view name) {
   const std::string_view meant = other != std::end(kOtherNames) ? to_string(other->algorithm) : nearest(plain, names);
   std::string message = "unknown algorithm " + in_quotes(name);
   if (!meant.empty()) return fail(ErrorCode::invalid_argument, message + "; did you mean " + std::string(meant) + "?");
-  message += "; there are ";
+  message += "; the algorithms are ";
   for (const std::string_view known : names) {
     message += std::string(known) + (known == names.back() ? "" : known == names[names.size() - 2] ? " and " : ", ");
   }

@@ -40,16 +40,17 @@ Result<void> check_period(std::int64_t period_us, std::int64_t min_us) {
 Result<void> check_calendar(const Quota& quota, const Calendar* calendar) {
   if (!quota.calendar) {
     if (calendar == nullptr) return {};
-    return wrong("a calendar was given for a quota that names none");
+    return wrong("a calendar was given for a limit without one");
   }
   if (quota.algorithm != Algorithm::fixed_window) {
     return wrong("only fixed_window counts by the calendar, not " + std::string(to_string(quota.algorithm)));
   }
-  if (quota.period != Micros{0}) return wrong("a quota has a period or a calendar, not both");
-  if (calendar == nullptr) return wrong("the calendar of the quota is missing");
+  if (quota.period != Micros{0}) return wrong("a limit has a period or a calendar, not both");
+  if (calendar == nullptr) return wrong("the calendar of the limit is missing");
   if (calendar->unit() != quota.calendar->unit || calendar->zone_name() != quota.calendar->zone) {
-    return wrong("the calendar is one of " + in_quotes(calendar->zone_name()) + ", the quota wants " +
-                 in_quotes(quota.calendar->zone) + " by the " + std::string(to_string(quota.calendar->unit)));
+    return wrong("the calendar does not match the limit: its zone is " + in_quotes(calendar->zone_name()) +
+                 ", the limit needs " + in_quotes(quota.calendar->zone) + " by the " +
+                 std::string(to_string(quota.calendar->unit)));
   }
   return {};
 }
@@ -58,12 +59,12 @@ Result<void> check_calendar(const Quota& quota, const Calendar* calendar) {
 Result<void> check_burst(const Quota& quota) {
   if (!quota.burst) return {};
   if (!is_bucket(quota.algorithm)) {
-    return wrong("only buckets burst, not " + std::string(to_string(quota.algorithm)) + ": leave the burst out");
+    return wrong("only buckets have a burst, not " + std::string(to_string(quota.algorithm)) + ": leave the burst out");
   }
   if (*quota.burst < 1 || *quota.burst > kPermitsMax) {
     return beyond("a burst is 1 to " + text_of(kPermitsMax) + ", not " + text_of(*quota.burst));
   }
-  if (quota.permits == 0) return wrong("a bucket of 0 permits never refills: leave the burst out, and it denies all");
+  if (quota.permits == 0) return wrong("a bucket of 0 permits never refills: leave the burst out to deny everything");
   return {};
 }
 
@@ -133,7 +134,7 @@ Result<Limit> make_window(Algorithm algorithm, std::int64_t permits, std::int64_
 
 Result<Limit> compile_limit(const Quota& quota, std::shared_ptr<const Calendar> calendar) {
   if (std::ranges::find(kAlgorithms, quota.algorithm) == std::end(kAlgorithms)) {
-    return wrong("a quota has algorithm number " + text_of(static_cast<int>(quota.algorithm)) + ", which is none");
+    return wrong("unknown algorithm number " + text_of(static_cast<int>(quota.algorithm)));
   }
   if (auto ok = check_burst(quota); !ok) return fail(ok.error());
   if (auto ok = check_calendar(quota, calendar.get()); !ok) return fail(ok.error());
@@ -152,11 +153,10 @@ Result<Limit> compile_limit(const Quota& quota, std::shared_ptr<const Calendar> 
 
 Result<Limit> phased(Limit limit, std::int64_t phase_us) {
   if (limit.algorithm != Algorithm::fixed_window) {
-    return wrong("only the windows of fixed_window can begin at a phase, not those of " +
-                 std::string(to_string(limit.algorithm)));
+    return wrong("only fixed_window can have a phase, not " + std::string(to_string(limit.algorithm)));
   }
   if (limit.calendar || limit.period_us <= 0) {
-    return wrong("the windows of a calendar begin when it says: a phase needs a period, as in 1000/day");
+    return wrong("a limit with a calendar cannot have a phase: a phase needs a period, as in 1000/day");
   }
   if (phase_us < 0 || phase_us >= limit.period_us) {
     return beyond("a phase is at least 0 and less than the period of " + text_of(limit.period_us) + " us, not " +
@@ -193,7 +193,7 @@ bool operator==(const Limit& a, const Limit& b) {
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "%s:%d: this must hold, and does not: %s\n", file, line, condition);
+  std::fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
   std::abort();
 }
 

@@ -204,7 +204,7 @@ TEST(Limit, ChecksQuotasThatNoParserHasSeen) {
   refused([](Quota& q) { q.burst = 0; }, range, "a burst is 1 to");
   refused([](Quota& q) { q.burst = -7; }, range, "not -7");
   refused([](Quota& q) { q.burst = INT64_MAX; }, range, "a burst is 1 to");
-  refused([](Quota& q) { q.algorithm = Algorithm::sliding_log; }, invalid, "only buckets burst");
+  refused([](Quota& q) { q.algorithm = Algorithm::sliding_log; }, invalid, "only buckets have a burst");
   refused([](Quota& q) { q.algorithm = static_cast<Algorithm>(99); }, invalid, "99");
   refused([](Quota& q) { q.calendar.emplace(); }, invalid, "only fixed_window");
   const auto in_flight = [](std::int64_t n) {
@@ -213,7 +213,7 @@ TEST(Limit, ChecksQuotasThatNoParserHasSeen) {
   refused(in_flight(kConcurrentMax + 1), range, "0 to 10000");
   refused(in_flight(-1), range, "0 to 10000");
   const auto by_day = [](Quota& q) { q = {Algorithm::fixed_window, 5, Micros{0}, CalendarPeriod{}, {}}; };
-  refused(by_day, invalid, "calendar of the quota is missing");
+  refused(by_day, invalid, "calendar of the limit is missing");
 }
 
 TEST(Limit, WantsTheCalendarThatItsQuotaNames) {
@@ -291,8 +291,8 @@ TEST(Limit, OfAFixedWindowMayHaveAPhase) {
   for (const Algorithm algorithm : kAlgorithms) {
     if (algorithm == Algorithm::fixed_window) continue;
     other.algorithm = algorithm;
-    EXPECT_EQ(phased(other, 0).error().message, "only the windows of fixed_window can begin at a phase, not those of " +
-                                                    std::string(to_string(algorithm)));
+    EXPECT_EQ(phased(other, 0).error().message,
+              "only fixed_window can have a phase, not " + std::string(to_string(algorithm)));
   }
   Limit day = minute;
   day.period_us = 0;

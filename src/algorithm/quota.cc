@@ -37,7 +37,7 @@ class Reader {
 
   Result<Quota> read() {
     const Word first = word();
-    if (first.text.empty() && at_ == text_.size()) return wrong(first, "the quota is empty");
+    if (first.text.empty() && at_ == text_.size()) return wrong(first, "the limit is empty");
     if (first.text.empty()) return wrong(first, "the number of permits before '/' is missing");
     const auto permits = number(first, "permits are", kPermitsMax);
     if (!permits) return fail(permits.error());
@@ -46,7 +46,8 @@ class Reader {
     const Word slash{text_.substr(at_, 1), column()};
     if (slash.text == "/") {
       ++at_;
-      if (algorithm_ == Algorithm::concurrency) return wrong(slash, "concurrency has no rate, it says 'concurrent'");
+      if (algorithm_ == Algorithm::concurrency)
+        return wrong(slash, "concurrency has no rate: write 'concurrent' instead of '/'");
       return read_rate();
     }
     const Word next = word();
@@ -123,8 +124,8 @@ class Reader {
     const Unit* unit = find_unit(name.text);
     if (unit == nullptr) {
       if (std::ranges::any_of(name.text, is_digit))
-        return wrong(word, in_quotes(word.text) + " is no whole count and unit");
-      if (lower(name.text).starts_with("calendar")) return wrong(word, "a calendar's unit takes no count before it");
+        return wrong(word, in_quotes(word.text) + " is not a whole number and a unit");
+      if (lower(name.text).starts_with("calendar")) return wrong(word, "a calendar unit takes no number before it");
       const bool misspelt = nearest_unit(name.text) != nullptr;
       return wrong(name, "unknown unit " + in_quotes(name.text) + (misspelt ? "" : "; " + std::string(kUnitHelp)));
     }
@@ -153,8 +154,7 @@ class Reader {
   Result<Quota> read_calendar(const Word& name) {
     const auto* known = std::ranges::find(kCalendarWords, lower(name.text));
     if (known == std::end(kCalendarWords)) {
-      return wrong(name,
-                   in_quotes(name.text) + " is none of calendar_day, calendar_week, calendar_month, calendar_year");
+      return wrong(name, in_quotes(name.text) + " is not calendar_day, calendar_week, calendar_month or calendar_year");
     }
     if (algorithm_ && algorithm_ != Algorithm::fixed_window) {
       return wrong(name, std::string(to_string(*algorithm_)) + " has no calendar, only fixed_window does");
@@ -163,14 +163,14 @@ class Reader {
     const Word zone = word(" \t");
     if (zone.text.empty()) return finish(Algorithm::fixed_window);
     if (same(zone.text, "burst")) return wrong(zone, "fixed_window has no burst, only buckets do");
-    if (!is_zone_name(zone.text)) return wrong(zone, in_quotes(zone.text) + " is no time zone like Europe/Berlin");
+    if (!is_zone_name(zone.text)) return wrong(zone, in_quotes(zone.text) + " is not a time zone like Europe/Berlin");
     quota_.calendar->zone = zone.text;
     return finish(Algorithm::fixed_window);
   }
 
   Result<Quota> read_concurrent(const Word& permits, const Word& name) {
     if (algorithm_ && algorithm_ != Algorithm::concurrency) {
-      return wrong(name, std::string(to_string(*algorithm_)) + " counts permits of a period, not concurrent ones");
+      return wrong(name, std::string(to_string(*algorithm_)) + " counts permits per period, not concurrent permits");
     }
     if (quota_.permits > kConcurrentMax) {
       return beyond(permits, "concurrent permits are at most " + std::to_string(kConcurrentMax));
@@ -192,7 +192,7 @@ class Reader {
     skip_blanks();
     if (at_ < text_.size()) {
       const Word rest{text_.substr(at_), column()};
-      return wrong(rest, "nothing was expected after the quota, found " + in_quotes(rest.text));
+      return wrong(rest, "unexpected text after the limit: " + in_quotes(rest.text));
     }
     quota_.algorithm = algorithm_.value_or(implied);
     return quota_;
@@ -214,7 +214,7 @@ std::string_view example_of(std::optional<Algorithm> algorithm) {
 Result<Quota> parse_quota(std::string_view text, std::optional<Algorithm> algorithm) {
   if (text.size() > kQuotaBytesMax) {
     return fail(ErrorCode::invalid_argument,
-                "column 257: a quota has at most 256 bytes, this has " + std::to_string(text.size()) +
+                "column 257: a limit has at most 256 bytes, this one has " + std::to_string(text.size()) +
                     "; write it like " + std::string(example_of(algorithm)),
                 257);
   }

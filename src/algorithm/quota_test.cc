@@ -152,7 +152,7 @@ TEST(Quota, TellsWhereATypoIsAndWhatWasMeant) {
       {"20 concurrent during 5min", 15, "20 concurrent", "'for'"},
       {"100/calendar_mnth Europe/Berlin", 5, "100/calendar_month Europe/Berlin"},
       {"100/calendar month", 5, "100/calendar_month"},
-      {"100/2calendar_day", 5, "100/calendar_day", "no count"},
+      {"100/2calendar_day", 5, "100/calendar_day", "no number"},
       {"100/calendar_day America/New York", 30, "100/calendar_day America/New_York"},
       {"100/min/5", 8, "100/min", "'/5'"},
       {"100//min", 5, "100/min"},
@@ -321,7 +321,7 @@ TEST(Quota, TakesNoZoneThatCouldLeaveItsFolder) {
   for (const char* zone :
        {"../passwd", "/etc/passwd", "Europe/../../x", "Europe//Berlin", "Europe/", "Eur\\ope", "a.b"}) {
     const std::string text = std::string("100/calendar_day ") + zone;
-    expect_mistake({text, 18, "100/calendar_day", "no time zone"});
+    expect_mistake({text, 18, "100/calendar_day", "not a time zone"});
   }
   EXPECT_FALSE(parse_quota("1/calendar_day " + std::string(65, 'A')));
   EXPECT_TRUE(parse_quota("1/calendar_day " + std::string(64, 'A')));
@@ -452,7 +452,7 @@ TEST(Algorithm, IsSuggestedToWhoeverMisspeltIt) {
     EXPECT_EQ(algorithm.error().message, "unknown algorithm '" + std::string(name) + "'; did you mean " + meant + "?");
   }
   EXPECT_EQ(parse_algorithm("magic").error().message,
-            "unknown algorithm 'magic'; there are fixed_window, sliding_log, sliding_window, token_bucket, "
+            "unknown algorithm 'magic'; the algorithms are fixed_window, sliding_log, sliding_window, token_bucket, "
             "leaky_bucket, leaky_meter and concurrency");
   EXPECT_LT(parse_algorithm(std::string(100'000, '\x07')).error().message.size(), 400u);
 }

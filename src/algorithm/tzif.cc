@@ -169,7 +169,7 @@ Result<Header> read_header(std::string_view bytes) {
   if (bytes.size() < kHeaderBytes || bytes.substr(0, 4) != "TZif") return bad("it does not begin with a TZif header");
   Header h;
   h.version = bytes[4];
-  if (h.version != 0 && (h.version < '2' || h.version > '4')) return bad("its version is none of 1 to 4");
+  if (h.version != 0 && (h.version < '2' || h.version > '4')) return bad("its version is not 1 to 4");
   h.utc_marks = big_endian(bytes.substr(20, 4));
   h.standard_marks = big_endian(bytes.substr(24, 4));
   h.leaps = big_endian(bytes.substr(28, 4));
@@ -181,11 +181,13 @@ Result<Header> read_header(std::string_view bytes) {
 
 // Reads the block after its header. The caller has checked that all of it is present.
 Result<Zone> read_block(const Header& h, std::string_view block, std::size_t time_bytes) {
-  if (h.leaps > 0) return bad("it counts leap seconds, as those under right/ do; take the one without");
+  if (h.leaps > 0) return bad("it counts leap seconds, as the files under right/ do; use the file without");
   if (h.types == 0 || h.types > 256)
-    return bad("it has " + std::to_string(h.types) + " kinds of local time, not 1 to 256");
-  if (h.utc_marks != 0 && h.utc_marks != h.types) return bad("its UT marks do not match its kinds of local time");
-  if (h.standard_marks != 0 && h.standard_marks != h.types) return bad("its standard marks do not match its kinds");
+    return bad("it has " + std::to_string(h.types) + " local time types, not 1 to 256");
+  if (h.utc_marks != 0 && h.utc_marks != h.types)
+    return bad("its UT/local indicators do not match its local time types");
+  if (h.standard_marks != 0 && h.standard_marks != h.types)
+    return bad("its standard/wall indicators do not match its local time types");
 
   const std::size_t types_at = h.times * (time_bytes + 1);
   std::vector<std::int32_t> offsets;
@@ -193,9 +195,9 @@ Result<Zone> read_block(const Header& h, std::string_view block, std::size_t tim
     const auto offset =
         static_cast<std::int32_t>(static_cast<std::uint32_t>(big_endian(block.substr(types_at + i * 6, 4))));
     if (offset < kOffsetMin_s || offset > kOffsetMax_s) return bad("an offset from UTC exceeds a day");
-    if (big_endian(block.substr(types_at + i * 6 + 4, 1)) > 1) return bad("a daylight saving mark is neither 0 nor 1");
+    if (big_endian(block.substr(types_at + i * 6 + 4, 1)) > 1) return bad("a daylight saving flag is neither 0 nor 1");
     if (big_endian(block.substr(types_at + i * 6 + 5, 1)) >= h.chars)
-      return bad("an abbreviation lies beyond the others");
+      return bad("an abbreviation index is out of range");
     offsets.push_back(offset);
   }
 
@@ -207,7 +209,7 @@ Result<Zone> read_block(const Header& h, std::string_view block, std::size_t tim
     const std::int64_t at =
         time_bytes == 8 ? static_cast<std::int64_t>(raw) : static_cast<std::int32_t>(static_cast<std::uint32_t>(raw));
     const std::size_t type = big_endian(block.substr(h.times * time_bytes + i, 1));
-    if (type >= h.types) return bad("a transition leads to a kind of local time that is not there");
+    if (type >= h.types) return bad("a transition names a local time type that does not exist");
     if (!zone.transitions.empty() && zone.transitions.back().at_s >= at) return bad("its transitions are not in order");
     zone.transitions.push_back({at, offsets[type]});
   }
@@ -232,9 +234,9 @@ void unroll_rule(Zone& zone) {
 
 // After the 64-bit block: a line feed, the rule or nothing, a line feed.
 Result<Zone> with_footer(Zone zone, std::string_view footer) {
-  if (footer.empty() || footer.front() != '\n') return bad("the line after its last block is missing");
+  if (footer.empty() || footer.front() != '\n') return bad("its footer is missing");
   const std::size_t end = footer.find('\n', 1);
-  if (end == std::string_view::npos) return bad("its last line does not end");
+  if (end == std::string_view::npos) return bad("its footer does not end with a newline");
   const std::string_view text = footer.substr(1, end - 1);
   if (text.empty()) return zone;
   const Result<ZoneRule> rule = parse_zone_rule(text);
@@ -245,14 +247,14 @@ Result<Zone> with_footer(Zone zone, std::string_view footer) {
 }
 
 std::string truncated(std::uint64_t promised, std::size_t found) {
-  return "its header promises " + std::to_string(promised) + " bytes, " + std::to_string(found) + " follow";
+  return "its header declares " + std::to_string(promised) + " bytes, but " + std::to_string(found) + " follow";
 }
 
 }  // namespace
 
 Result<ZoneRule> parse_zone_rule(std::string_view text) {
   if (const auto rule = RuleReader(text).read()) return *rule;
-  return fail(ErrorCode::invalid_argument, in_quotes(text) + " is no rule like 'CET-1CEST,M3.5.0,M10.5.0/3'");
+  return fail(ErrorCode::invalid_argument, in_quotes(text) + " is not a rule like 'CET-1CEST,M3.5.0,M10.5.0/3'");
 }
 
 Zone::Stretch Zone::stretch_at(std::int64_t utc_s) const {

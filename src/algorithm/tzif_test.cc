@@ -268,7 +268,7 @@ TEST(Tzif, SaysWhyItRefusesAFile) {
   block.leaps = 1;
   refused(modern(block, ""), "leap seconds");
   block = {.times = {{5, 1}}, .offsets = {0}};
-  refused(modern(block, ""), "not there");
+  refused(modern(block, ""), "does not exist");
   block = {.times = {{5, 0}, {5, 0}}, .offsets = {0}};
   refused(modern(block, ""), "in order");
   block = {.times = {}, .offsets = {93'600}};
@@ -286,7 +286,7 @@ TEST(Tzif, SaysWhyItRefusesAFile) {
   refused(block_text(Block{}, '2', 4) + block_text(Block{}, '2', 8) + "\nUTC0", "does not end");
   std::string huge = block_text(Block{}, 0, 4);
   for (std::size_t i = 20; i < 44; ++i) huge[i] = '\xff';
-  refused(huge, "promises");
+  refused(huge, "declares");
 }
 
 TEST(Tzif, SurvivesEveryTruncationAndFlippedByte) {

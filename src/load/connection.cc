@@ -69,7 +69,7 @@ Result<void> Connection::take(Answers& answers, Histogram& times, std::int64_t n
   for (const std::uint64_t number : answers.answered) {
     std::int64_t& since_ns = since_[number & mask_];
     if (number >= asked_ || since_ns == kFree) {
-      return fail(ErrorCode::invalid_argument, "the server answers what was not asked");
+      return fail(ErrorCode::invalid_argument, "the server sent an answer without a request");
     }
     times.record(static_cast<std::uint64_t>(std::max<std::int64_t>(now_ns - since_ns, 0)));
     since_ns = kFree;

@@ -95,7 +95,7 @@ std::optional<std::string_view> content_of(const Frame& frame) {
 }
 
 tl::unexpected<Error> broken(std::string_view what) {
-  return fail(ErrorCode::invalid_argument, "what came back is not HTTP/2: " + std::string(what));
+  return fail(ErrorCode::invalid_argument, "the server sent invalid HTTP/2: " + std::string(what));
 }
 
 class GrpcExchange final : public Exchange {
@@ -218,7 +218,7 @@ class GrpcExchange final : public Exchange {
 
   Result<void> end_call(std::uint32_t stream, Answers& answers) {
     const std::uint64_t number = stream / 2;
-    if (stream % 2 == 0 || number >= asked_ || open_ == 0) return broken("an answer to what was not asked");
+    if (stream % 2 == 0 || number >= asked_ || open_ == 0) return broken("an answer without a request");
     --open_;
     answers.answered.push_back(number);
     return {};
@@ -232,7 +232,7 @@ class GrpcExchange final : public Exchange {
       if (setting == kMaxConcurrentStreams) open_max_ = value;
       if (setting == kHeaderTableSize && value < kTableSmall) forget_table();
       if (setting == kInitialWindowSize && value < message_.bytes().size()) {
-        return fail(ErrorCode::out_of_range, "the server's window is smaller than a request");
+        return fail(ErrorCode::out_of_range, "the server's flow control window is smaller than a request");
       }
     }
     append_frame_head(out, 0, kSettings, kAck, 0);

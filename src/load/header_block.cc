@@ -124,7 +124,7 @@ std::string digits_of(const Reader::Text& text) {
 }
 
 tl::unexpected<Error> bad_block() {
-  return fail(ErrorCode::invalid_argument, "a header came back that is not HPACK for an empty table");
+  return fail(ErrorCode::invalid_argument, "the server sent a header that is not HPACK for an empty table");
 }
 
 }  // namespace

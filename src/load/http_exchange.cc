@@ -107,7 +107,7 @@ class HttpExchange final : public Exchange {
     const std::size_t end = head.find(kHeadEnd);
     const bool is_whole = end != head.npos;
     if (is_whole ? end > kHeadMax : head.size() >= kHeadMax + kHeadEnd.size()) {
-      return fail(ErrorCode::out_of_range, "what came back is no answer, or its header has more than 16 KiB");
+      return fail(ErrorCode::out_of_range, "the server sent no HTTP answer, or a header of more than 16 KiB");
     }
     if (!is_whole) {
       if (before == 0) kept_ = bytes;
@@ -117,13 +117,14 @@ class HttpExchange final : public Exchange {
     const auto parsed = parse_head(head.substr(0, end + 2));
     bytes.remove_prefix(end + kHeadEnd.size() - before);
     kept_.clear();
-    if (!parsed) return fail(ErrorCode::invalid_argument, "what came back is not HTTP/1.1");
+    if (!parsed) return fail(ErrorCode::invalid_argument, "the answer is not HTTP/1.1");
     return begin_body(*parsed, answers);
   }
 
   Result<void> begin_body(const Head& head, Answers& answers) {
     if (head.status >= 100 && head.status < 200) return {};
-    if (!head.length) return fail(ErrorCode::invalid_argument, "an answer has no Content-Length; chunks are not read");
+    if (!head.length)
+      return fail(ErrorCode::invalid_argument, "an answer has no Content-Length; chunked answers are not supported");
     status_ = head.status;
     body_left_ = *head.length;
     denied_in_body_ = 0;

@@ -169,7 +169,7 @@ Result<Outcome> run_load(const Options& options) {
   auto workers = open_workers(options);
   if (!workers) return fail(workers.error());
   if (options.pid > 0 && !process_cpu_ns(options.pid)) {
-    return fail(ErrorCode::not_found, "there is no process " + std::to_string(options.pid));
+    return fail(ErrorCode::not_found, "no process has the id " + std::to_string(options.pid));
   }
   auto outcome = run_workers(*workers, options);
   for (const auto& worker : *workers) {
@@ -177,7 +177,7 @@ Result<Outcome> run_load(const Options& options) {
   }
   if (!outcome) return outcome;
   add_up(*workers, *outcome);
-  if (outcome->checks == 0) return fail(ErrorCode::unavailable, "no answer came from " + to_string(options.target));
+  if (outcome->checks == 0) return fail(ErrorCode::unavailable, "no answer from " + to_string(options.target));
   return outcome;
 }
 

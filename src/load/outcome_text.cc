@@ -57,7 +57,7 @@ std::string to_text(const Outcome& outcome) {
   std::string text = print("checks   %s/s: %llu in %.2f s", count(outcome.checks_per_second()).c_str(),
                            whole(outcome.checks), outcome.seconds);
   text += print("; denied %llu, errors %llu", whole(outcome.denied), whole(outcome.errors));
-  if (outcome.unanswered > 0) text += print(", never answered %llu", whole(outcome.unanswered));
+  if (outcome.unanswered > 0) text += print(", unanswered %llu", whole(outcome.unanswered));
   text += "\ntime    ";
   for (const auto& [name, part] : kPercentiles) {
     text += ' ' + std::string(name) + ' ' + duration(static_cast<double>(outcome.times.percentile(part))) + ',';

@@ -33,7 +33,7 @@ TEST(OutcomeText, TellsTheServersShareAndTheFirstErrorWhereThereIsOne) {
   outcome.unanswered = 9;
   outcome.first_error = "ERR no";
   const std::string text = to_text(outcome);
-  EXPECT_NE(text.find("errors 3, never answered 9\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("errors 3, unanswered 9\n"), std::string::npos) << text;
   EXPECT_NE(text.find("server 1.00: 400 ns a check\nfirst error: 'ERR no'\n"), std::string::npos) << text;
 }
 

@@ -28,7 +28,7 @@ class RespExchange final : public Exchange {
         if (at == end) break;
         kind_ = *at++;
         number_ = 0;
-        if (!is_known(kind_)) return fail(ErrorCode::invalid_argument, "what came back is not RESP");
+        if (!is_known(kind_)) return fail(ErrorCode::invalid_argument, "the answer is not RESP");
       } else {
         at = read_line(at, end, answers);
       }

@@ -32,7 +32,7 @@ bool is_port(std::string_view text) {
 
 tl::unexpected<Error> cannot_connect(const Target& target, int error) {
   if (error == ECONNREFUSED || error == ENOENT) {
-    return fail(ErrorCode::unavailable, "nobody listens at " + to_string(target) + "; start a server there first");
+    return fail(ErrorCode::unavailable, "no server listens on " + to_string(target) + "; start one first");
   }
   return fail(ErrorCode::unavailable, "cannot connect to " + to_string(target) + ": " + std::strerror(error));
 }
@@ -65,13 +65,13 @@ Result<Target> parse_target(std::string_view text) {
   if (const std::size_t scheme = rest.find("://"); scheme != rest.npos) rest.remove_prefix(scheme + 3);
   if (rest.starts_with("unix:")) rest.remove_prefix(5);
   if (rest.starts_with('/')) {
-    if (rest.size() >= sizeof(sockaddr_un::sun_path)) return bad_target(text, "the path of a socket is shorter");
+    if (rest.size() >= sizeof(sockaddr_un::sun_path)) return bad_target(text, "the socket path is too long");
     return Target{.path = std::string(rest)};
   }
   while (rest.ends_with('/')) rest.remove_suffix(1);
   const std::size_t colon = rest.rfind(':');
   if (colon == rest.npos || rest.ends_with(']')) return bad_target(text, "the port is missing");
-  if (!is_port(rest.substr(colon + 1))) return bad_target(text, "the port is a number up to 65535");
+  if (!is_port(rest.substr(colon + 1))) return bad_target(text, "the port must be a number up to 65535");
   std::string_view host = rest.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host.empty()) host = "127.0.0.1";

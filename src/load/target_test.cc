@@ -33,7 +33,7 @@ TEST(Target, ThatIsNoneIsToldWhatWouldBe) {
 TEST(Target, WhereNobodyListensIsSaidSo) {
   const auto fd = connect_to(*parse_target("unix:/nonexistent/weir.sock"));
   ASSERT_FALSE(fd);
-  EXPECT_EQ(fd.error().message, "nobody listens at unix:/nonexistent/weir.sock; start a server there first");
+  EXPECT_EQ(fd.error().message, "no server listens on unix:/nonexistent/weir.sock; start one first");
 }
 
 TEST(Target, KnowsThisMachine) {

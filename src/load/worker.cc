@@ -43,7 +43,8 @@ Worker::~Worker() { close(epoll_); }
 
 Result<std::unique_ptr<Worker>> Worker::open(const Options& options, const Share& share) {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
-  if (epoll < 0) return fail(ErrorCode::unavailable, std::string("no epoll: ") + std::strerror(errno));
+  if (epoll < 0)
+    return fail(ErrorCode::unavailable, std::string("cannot create an epoll instance: ") + std::strerror(errno));
   std::unique_ptr<Worker> worker(new Worker(options, share, epoll));
   for (std::size_t i = 0; i < share.connections; ++i) {
     const auto fd = connect_to(options.target);

@@ -98,21 +98,21 @@ int allocate(int fd, std::uint64_t bytes) {
 auto refuse_size(const std::string& path, std::uint64_t bytes, int error) {
   const std::string size = mebibytes(bytes);
   if (error == ENOSPC || error == EDQUOT) {
-    return refuse(path, "the disk is full: " + size + " are needed; make room, or ask for fewer keys");
+    return refuse(path, "the disk is full: " + size + " are needed; free some space, or use fewer keys");
   }
   if (error == EFBIG) {
-    return refuse(path, "a file of " + size + " is more than is allowed here; see `ulimit -f`, or ask for fewer keys");
+    return refuse(path, "a file of " + size + " exceeds the file size limit; raise `ulimit -f`, or use fewer keys");
   }
-  return refuse(path, "cannot get " + size + ": " + reason(error));
+  return refuse(path, "cannot allocate " + size + ": " + reason(error));
 }
 
 auto refuse_creation(const std::string& path, int error) {
   const std::string folder = folder_of(path);
-  if (error == ENOENT) return refuse(path, "there is no folder " + folder + "; make it first");
+  if (error == ENOENT) return refuse(path, "the folder " + folder + " does not exist; create it first");
   if (error == EACCES || error == EPERM || error == EROFS) {
-    return refuse(path, "cannot be made: " + reason(error) + "; let this user write into " + folder);
+    return refuse(path, "cannot be created: " + reason(error) + "; allow this user to write to " + folder);
   }
-  return refuse(path, "cannot be made: " + reason(error));
+  return refuse(path, "cannot be created: " + reason(error));
 }
 
 // Creates the file. Returns false if another process creates it meanwhile.
@@ -130,11 +130,13 @@ Result<bool> make_file(const FileOptions& options, const ClockReading& reading) 
 
 auto refuse_opening(const std::string& path, int error) {
   if (error == EISDIR) return refuse(path, kIsDirectory);
-  if (error == ENXIO || error == ENODEV) return refuse(path, "is not a regular file; name another");
+  if (error == ENXIO || error == ENODEV) return refuse(path, "is not a regular file; name another file");
   if (error != EACCES && error != EPERM && error != EROFS) return refuse(path, "cannot be opened: " + reason(error));
   const bool readable = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)).get() >= 0;
-  if (readable) return refuse(path, "is read-only (" + reason(error) + "); let this user write it, or name another");
-  return refuse(path, "cannot be read (" + reason(error) + "); let this user read and write it, or name another");
+  if (readable)
+    return refuse(path, "is read-only (" + reason(error) + "); allow this user to write it, or name another file");
+  return refuse(path,
+                "cannot be read (" + reason(error) + "); allow this user to read and write it, or name another file");
 }
 
 // Whether the header could be read. Bytes missing at the end of the file are 0.
@@ -154,7 +156,7 @@ Result<Geometry> read_geometry(const std::string& path, int fd, std::uint32_t ol
   struct stat info {};
   if (fstat(fd, &info) != 0) return refuse(path, "cannot be read: " + reason(errno));
   if (S_ISDIR(info.st_mode)) return refuse(path, kIsDirectory);
-  if (!S_ISREG(info.st_mode)) return refuse(path, "is not a regular file; name another");
+  if (!S_ISREG(info.st_mode)) return refuse(path, "is not a regular file; name another file");
   Header header{};
   if (!read_header(fd, header)) return refuse(path, "cannot be read: " + reason(errno));
   auto geometry = check_header(header, static_cast<std::uint64_t>(info.st_size), oldest);
@@ -165,14 +167,14 @@ Result<Geometry> read_geometry(const std::string& path, int fd, std::uint32_t ol
 Result<void> check_wish(const FileOptions& options, const Geometry& found) {
   const auto wished = geometry_for(options.keys, options.arena_bytes);
   if (!wished) return fail(wished.error());
-  const std::string resize = "leave the number out, or `weir state resize " + options.path;
+  const std::string resize = "leave the number out, or run `weir state resize " + options.path;
   if (options.keys != 0 && wished->pages != found.pages) {
-    return refuse(options.path, "holds room for " + std::to_string(keys_of(found.pages)) + " keys, not " +
+    return refuse(options.path, "has capacity for " + std::to_string(keys_of(found.pages)) + " keys, not " +
                                     std::to_string(options.keys) + ": " + resize + " --keys " +
                                     std::to_string(options.keys) + "`");
   }
   if (options.arena_bytes != 0 && wished->arena_lines != found.arena_lines) {
-    return refuse(options.path, "holds " + std::to_string(found.arena_lines * sizeof(Line)) + " bytes for logs, not " +
+    return refuse(options.path, "has " + std::to_string(found.arena_lines * sizeof(Line)) + " bytes for logs, not " +
                                     std::to_string(options.arena_bytes) + ": " + resize + " --memory " +
                                     std::to_string(layout_of(found.pages, wished->arena_lines).bytes) + "`");
   }
@@ -257,7 +259,8 @@ Result<void> Mapping::reopen_after_fork() {
   // Before the old one is closed: the parent may be dead, and another process may wait to repair.
   const auto use = lock_users(fresh.get());
   if (!use) return fail(use.error());
-  if (*use == Use::none) return fail(ErrorCode::unavailable, "somebody else has the state file alone; try again");
+  if (*use == Use::none)
+    return fail(ErrorCode::unavailable, "another process has exclusive access to the state file; try again");
   if (*use == Use::sole) share_users(fresh.get());
   close(std::exchange(fd_, fresh.release()));
   is_sole_ = false;
@@ -273,11 +276,11 @@ Result<void> Mapping::enter(Use use, const ClockReading& reading) {
     was_clean_ = is_new_ = is_torn_ = false;
     if (keeps_time(header, reading) || reading.boot_id == decltype(reading.boot_id){}) return {};
     return fail(ErrorCode::unavailable,
-                "is in use where another clock rules: its time was last seen at " + time_text(header.latest_us) +
+                "is in use under another clock: its time was last seen at " + time_text(header.latest_us) +
                     ", and by the boot clock of this process it is " +
                     time_text(header.clock_offset_us + reading.boot_us) +
-                    "; it is used on another machine, or this container has a boot clock of its "
-                    "own; give each a file of its own");
+                    "; another machine uses it, or this container has its own boot clock; use a separate file "
+                    "for each");
   }
   const bool is_new_boot = !keeps_time(header, reading);
   is_torn_ = is_new_boot || load(header.clean) == kTorn;
@@ -296,7 +299,7 @@ Result<Mapping> map_memory(std::uint64_t keys, std::uint64_t arena_bytes, const 
   void* base = mmap(nullptr, at.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) {
     return fail(ErrorCode::exhausted,
-                "no memory for a table of " + mebibytes(at.bytes) + ": " + reason(errno) + "; ask for fewer keys");
+                "cannot allocate a table of " + mebibytes(at.bytes) + ": " + reason(errno) + "; use fewer keys");
   }
   if (at.arena - at.pages >= kHugePagesFrom) {
     madvise(static_cast<char*>(base) + at.pages, at.arena - at.pages, MADV_HUGEPAGE);
@@ -331,7 +334,7 @@ Result<Mapping> open_file(const FileOptions& options, const ClockReading& readin
     if (auto entered = mapping->enter(*use, reading); !entered) return refuse(path, entered.error().message);
     return mapping;
   }
-  return refuse(path, "comes and goes, or is a link to nothing; name another file");
+  return refuse(path, "keeps being created and removed, or is a dangling link; name another file");
 }
 
 bool is_of_older_layout(const std::string& path) {
@@ -348,7 +351,7 @@ Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
     const auto geometry = read_geometry(path, fd.get(), kVersionOldest);
     if (!geometry) return fail(geometry.error());
     if (purpose == CopyTo::replace && !(try_sole_users(fd.get()) && still_named(path, fd.get()))) {
-      return refuse(path, "is in use; stop whoever uses it first");
+      return refuse(path, "is in use; stop the processes that use it first");
     }
     // If another process was first, the file at this path is a new one, and other processes may use it.
     if (purpose == CopyTo::take_over && has_older_layout(fd.get())) {
@@ -356,12 +359,13 @@ Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
       if (!still_named(path, fd.get())) continue;
       if (use == Use::none) return refuse(path, "is being taken over by another process; try again later");
       if (use == Use::shared) {
-        return refuse(path, "is in use by an older Weir, which cannot share it with this one; stop that one first");
+        return refuse(path,
+                      "is in use by an older Weir, which cannot share it with this version; stop the older one first");
       }
     }
     return map(path, std::move(fd), *geometry, MAP_PRIVATE | MAP_NORESERVE);
   }
-  return refuse(path, "comes and goes; name another file");
+  return refuse(path, "keeps being created and removed; name another file");
 }
 
 // Draft ---------------------------------------------------------------------------------------------------------------
@@ -369,7 +373,7 @@ Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
 Result<Draft> Draft::make(const std::string& path, const Geometry& geometry, const Identity& identity,
                           const ClockReading& reading) {
   const auto number = random_number();
-  if (!number) return refuse(path, "the system has no random numbers: " + reason(errno));
+  if (!number) return refuse(path, "cannot get random numbers from the system: " + reason(errno));
   char ending[32];
   std::snprintf(ending, sizeof(ending), ".%016" PRIx64 ".new", *number);
   const std::string name = path + ending;
@@ -408,7 +412,7 @@ Result<void> Draft::replace() {
   struct stat info {};
   if (stat(path_.c_str(), &info) == 0 &&
       (fchown(mapping_.fd(), info.st_uid, info.st_gid) != 0 || fchmod(mapping_.fd(), info.st_mode & 07777) != 0)) {
-    return refuse(path_, "belongs to another user, who could not open the new one; do this as that user, or as root");
+    return refuse(path_, "belongs to another user, who could not open the new file; run this as that user, or as root");
   }
   if (auto synced = sync(); !synced) return fail(synced.error());
   if (rename(name_.c_str(), path_.c_str()) != 0) return refuse_creation(path_, errno);
@@ -420,7 +424,7 @@ Result<void> Draft::replace() {
 Result<Identity> new_identity(const ClockReading& reading) {
   const auto first = random_number(), second = random_number();
   if (!first || !second) {
-    return fail(ErrorCode::unavailable, "the system has no random numbers: " + reason(errno));
+    return fail(ErrorCode::unavailable, "cannot get random numbers from the system: " + reason(errno));
   }
   return Identity{{*first, *second}, reading.wall_us};
 }

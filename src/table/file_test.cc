@@ -246,13 +246,13 @@ TEST_F(StateFile, ThatIsNoRegularFileIsRefused) {
 
 TEST_F(StateFile, ThatIsALinkToNothingIsRefused) {
   fs::create_symlink(folder_ / "nothing", path_);
-  EXPECT_TRUE(has(refusal(), "link to nothing")) << refusal();
+  EXPECT_TRUE(has(refusal(), "dangling link")) << refusal();
   EXPECT_EQ(files(), 1);
 }
 
 TEST_F(StateFile, InAFolderThatIsNotThereIsRefused) {
   path_ = folder_ / "nowhere" / "state";
-  EXPECT_TRUE(has(refusal(), "there is no folder")) << refusal();
+  EXPECT_TRUE(has(refusal(), "does not exist; create it first")) << refusal();
 }
 
 TEST_F(StateFile, ThatMayNotBeReadOrWrittenIsRefused) {
@@ -262,12 +262,12 @@ TEST_F(StateFile, ThatMayNotBeReadOrWrittenIsRefused) {
     return in_child([&] { return (geteuid() != 0 || seteuid(65'534) == 0) && has(refusal(), expected); });
   };
   fs::permissions(path_, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read);
-  EXPECT_TRUE(as_stranger("is read-only (Permission denied); let this user write it"));
+  EXPECT_TRUE(as_stranger("is read-only (Permission denied); allow this user to write it"));
   fs::permissions(path_, fs::perms::none);
-  EXPECT_TRUE(as_stranger("cannot be read (Permission denied); let this user read and write it"));
+  EXPECT_TRUE(as_stranger("cannot be read (Permission denied); allow this user to read and write it"));
   fs::remove(path_);
   fs::permissions(folder_, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec);
-  EXPECT_TRUE(as_stranger("let this user write into"));
+  EXPECT_TRUE(as_stranger("allow this user to write to"));
   fs::permissions(folder_, fs::perms::owner_all);
 }
 
@@ -336,7 +336,7 @@ TEST_F(StateFile, OfAnotherLayoutIsRefused) {
       changes[i](header);
       header.checksum = checksum_of(header);
     });
-    EXPECT_TRUE(has(refusal(), "laid out otherwise")) << i << ": " << refusal();
+    EXPECT_TRUE(has(refusal(), "has a different layout")) << i << ": " << refusal();
   }
 }
 
@@ -344,7 +344,7 @@ TEST_F(StateFile, IsNotOpenedForAnotherNumberOfKeys) {
   ASSERT_TRUE(open_it());
   EXPECT_TRUE(open_file({path_.string(), 6 * kKeysInPage}, kReading)) << "the same number of pages";
   const auto more = open_file({path_.string(), 5'000}, kReading);
-  EXPECT_TRUE(has(message_of(more), "holds room for 1134 keys, not 5000")) << message_of(more);
+  EXPECT_TRUE(has(message_of(more), "has capacity for 1134 keys, not 5000")) << message_of(more);
   EXPECT_TRUE(has(message_of(more), "state resize " + path_.string() + " --keys 5000`"));
   const auto memory = open_file({path_.string(), 0, 1 << 20}, kReading);
   const std::string whole = std::to_string(layout_of(6, (1 << 20) / sizeof(Line)).bytes);
@@ -434,7 +434,7 @@ TEST_F(StateFile, IsSharedOnlyByThoseWithOneClock) {
   // Another time namespace, or a restored container: its boot clock is ahead, the wall clock is that of all.
   first->region().header().time_namespace = 1;
   const auto ahead = open_it(later(kHour, -kHour));
-  EXPECT_TRUE(has(message_of(ahead), "another clock rules")) << message_of(ahead);
+  EXPECT_TRUE(has(message_of(ahead), "in use under another clock")) << message_of(ahead);
   EXPECT_TRUE(has(message_of(ahead), "last seen at " + text_of(kNow) + ", ")) << message_of(ahead);
   EXPECT_TRUE(has(message_of(ahead), "it is " + text_of(kNow + kHour) + ";")) << message_of(ahead);
   first->region().header().latest_us = kNow + kHour;
@@ -444,7 +444,7 @@ TEST_F(StateFile, IsSharedOnlyByThoseWithOneClock) {
   EXPECT_TRUE(open_it(later(kHour, -kHour))) << "and somebody has noted it";
   note_wall_clock(first->region().header(), kReading);
   const auto stranger = open_it({{3, 4}, kNow, kReading.boot_us});
-  EXPECT_TRUE(has(message_of(stranger), "another clock rules")) << message_of(stranger);
+  EXPECT_TRUE(has(message_of(stranger), "in use under another clock")) << message_of(stranger);
 }
 
 TEST_F(StateFile, WithADamagedClockStillTellsATime) {

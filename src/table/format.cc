@@ -69,7 +69,7 @@ Result<Geometry> geometry_for(std::uint64_t keys, std::uint64_t arena_bytes) {
   }
   if (arena_bytes > kArenaLinesMax * sizeof(Line)) {
     return fail(ErrorCode::out_of_range, std::to_string(arena_bytes) + " bytes for logs: at most " +
-                                             std::to_string(kArenaLinesMax * sizeof(Line)) + " can be had");
+                                             std::to_string(kArenaLinesMax * sizeof(Line)) + " are possible");
   }
   if (arena_bytes == 0) arena_bytes = std::min(kArenaBytesOfKey * keys, kArenaLinesMax * sizeof(Line));
   const std::uint64_t pages = round_up(keys, kKeysInPage) / kKeysInPage;
@@ -79,7 +79,7 @@ Result<Geometry> geometry_for(std::uint64_t keys, std::uint64_t arena_bytes) {
 Result<Geometry> fit_into(std::uint64_t memory, std::uint64_t keys, std::uint64_t arena_bytes) {
   if (keys != 0 && arena_bytes != 0) {
     return fail(ErrorCode::invalid_argument,
-                "of the number of keys, the bytes for logs and the bytes of the whole, two can be chosen");
+                "set at most two of these: the number of keys, the bytes for logs, the bytes in total");
   }
   const auto with = [&](std::uint64_t value) {
     return keys != 0 ? geometry_for(keys, value) : geometry_for(value, arena_bytes);
@@ -89,7 +89,7 @@ Result<Geometry> fit_into(std::uint64_t memory, std::uint64_t keys, std::uint64_
   if (!least) return least;
   if (bytes_of(*least) > memory) {
     return fail(ErrorCode::out_of_range,
-                std::to_string(memory) + " bytes are too few: it takes at least " + std::to_string(bytes_of(*least)));
+                std::to_string(memory) + " bytes are too few: the minimum is " + std::to_string(bytes_of(*least)));
   }
   std::uint64_t low = 1, high = keys != 0 ? kArenaLinesMax * sizeof(Line) : keys_of(kPagesMax);
   while (low < high) {
@@ -190,25 +190,26 @@ std::uint64_t checksum_of(const Header& header) {
 }
 
 Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes, std::uint32_t oldest) {
-  if (file_bytes == 0) return refuse("is empty; remove it, and Weir makes a new one");
-  if (header.magic != kMagic) return refuse("is not a state file of Weir; name another file, or one that is not there");
+  if (file_bytes == 0) return refuse("is empty; remove it, and Weir creates a new one");
+  if (header.magic != kMagic)
+    return refuse("is not a state file of Weir; name another file, or one that does not exist yet");
   if (header.version > kVersion) {
-    return refuse("was made by a newer Weir (layout " + std::to_string(header.version) + ", this one knows " +
-                  std::to_string(kVersion) + "); use that Weir, or another file");
+    return refuse("was created by a newer Weir (layout " + std::to_string(header.version) + ", this one knows " +
+                  std::to_string(kVersion) + "); use that version of Weir, or another file");
   }
   if (header.checksum != checksum_of(header)) {
-    return refuse("has a damaged header (its checksum is wrong); restore it, or remove it and begin anew");
+    return refuse("has a damaged header (its checksum is wrong); restore it, or remove it and start with a new file");
   }
   if (header.version < oldest) {
-    return refuse("was made by an older Weir (layout " + std::to_string(header.version) + ", this one reads " +
-                  std::to_string(oldest) + "); use a release between the two once, or begin a new file");
+    return refuse("was created by an older Weir (layout " + std::to_string(header.version) + ", this one reads " +
+                  std::to_string(oldest) + "); run a release between the two once, or start with a new file");
   }
   if (!has_our_layout(header) || !is_possible(header)) {
-    return refuse("is laid out otherwise than this build of Weir does it; use the build that made it, or another file");
+    return refuse("has a different layout from this build of Weir; use the build that created it, or another file");
   }
   if (file_bytes < header.bytes) {
     return refuse("is truncated: " + std::to_string(file_bytes) + " bytes of " + std::to_string(header.bytes) +
-                  "; restore it, or remove it and begin anew");
+                  "; restore it, or remove it and start with a new file");
   }
   return Geometry{header.pages, header.base_pages, header.arena_lines};
 }

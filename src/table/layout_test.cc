@@ -50,7 +50,7 @@ TEST(Layout, FitsIntoTheMemoryThatIsNamed) {
     EXPECT_GT(bytes_of(arena.pages + 1, arena.arena_lines), memory);
   }
   EXPECT_EQ(fit_into(1'000, 0, 0).error().message,
-            "1000 bytes are too few: it takes at least " + std::to_string(bytes_of(1, 1024)));
+            "1000 bytes are too few: the minimum is " + std::to_string(bytes_of(1, 1024)));
   EXPECT_FALSE(fit_into(4'000'000, 1'000'000, 0));
   EXPECT_FALSE(fit_into(std::uint64_t{1} << 40, UINT64_MAX, 0)) << "more keys than can be numbered";
   EXPECT_FALSE(fit_into(std::uint64_t{1} << 30, 1'000, 1 << 20)) << "all three";

@@ -56,7 +56,7 @@ Result<Use> lock_users(int fd, int naps_max) {
     if (error == 0) return Use::shared;
     if (!is_taken(error)) {
       return fail(ErrorCode::unavailable,
-                  std::string("cannot be locked there: ") + std::strerror(error) + "; put it on a local disk");
+                  std::string("cannot be locked: ") + std::strerror(error) + "; put it on a local disk");
     }
     if (naps == naps_max) return Use::none;
     std::this_thread::sleep_for(kNap);

@@ -176,13 +176,14 @@ Result<Geometry> geometry_after(const ResizeOptions& options, const Geometry& be
     after->arena_lines = options.keys == 0 ? before.arena_lines : std::max(least, static_cast<std::uint64_t>(lines));
   }
   if (after->pages / after->base_pages > kGrowthMax) {
-    return fail(ErrorCode::out_of_range, options.path + ": at most " + std::to_string(kGrowthMax) +
-                                             " times as many keys as it was made for; begin a new file");
+    return fail(ErrorCode::out_of_range, options.path + ": can grow to at most " + std::to_string(kGrowthMax) +
+                                             " times the keys that it was created for; start with a new file");
   }
   if (before.pages < before.base_pages && after->pages != before.pages) {
-    return fail(ErrorCode::unavailable, options.path +
-                                            ": was made smaller once, and what was dropped then is needed to tell its "
-                                            "keys apart; only --memory can change now, or begin a new file");
+    return fail(ErrorCode::unavailable,
+                options.path +
+                    ": was shrunk before, which dropped what distinguishes its keys at another size; "
+                    "change only --memory, or start with a new file");
   }
   return after;
 }
@@ -232,14 +233,14 @@ Result<Resized> resize(const ResizeOptions& options, const ClockReading& reading
   copy_header(old, draft->region());
   Builder builder(old, draft->region());
   if (!builder.copy_slots()) {
-    return fail(ErrorCode::exhausted, path + ": its live keys do not fit into room for " +
-                                          std::to_string(keys_of(after->pages)) + "; ask for more --keys");
+    return fail(ErrorCode::exhausted, path + ": its live keys do not fit into a capacity of " +
+                                          std::to_string(keys_of(after->pages)) + " keys; use more --keys");
   }
   const bool has_room = builder.copy_blocks();
   if (!has_room) {
     return fail(ErrorCode::exhausted, path + ": its logs do not fit into " +
                                           std::to_string(after->arena_lines * sizeof(Line)) +
-                                          " bytes; ask for more --memory");
+                                          " bytes; use more --memory");
   }
   count_all_keys(draft->region());
   if (auto replaced = draft->replace(); !replaced) return fail(replaced.error());

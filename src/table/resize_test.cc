@@ -170,7 +170,7 @@ TEST_F(Resize, KeepsPermitsInFlight) {
 TEST_F(Resize, OfATableInUseIsRefused) {
   const auto table = open_table(1'000);
   const auto resized = resize({.path = path_, .keys = 2'000});
-  EXPECT_EQ(message_of(resized), path_ + ": is in use; stop whoever uses it first");
+  EXPECT_EQ(message_of(resized), path_ + ": is in use; stop the processes that use it first");
 }
 
 TEST_F(Resize, IntoTooLittleRoomIsRefusedAndChangesNothing) {
@@ -179,9 +179,9 @@ TEST_F(Resize, IntoTooLittleRoomIsRefusedAndChangesNothing) {
   table.reset();
   const std::string before = bytes();
   const auto keys = resize({.path = path_, .keys = 1'000});
-  EXPECT_NE(message_of(keys).find("do not fit into room for 1134; ask for more --keys"), std::string::npos);
+  EXPECT_NE(message_of(keys).find("do not fit into a capacity of 1134 keys; use more --keys"), std::string::npos);
   const auto memory = resize({.path = path_, .arena_bytes = 1});
-  EXPECT_NE(message_of(memory).find("ask for more --memory"), std::string::npos) << message_of(memory);
+  EXPECT_NE(message_of(memory).find("use more --memory"), std::string::npos) << message_of(memory);
   EXPECT_EQ(bytes(), before);
   EXPECT_EQ(files(), 1);
 }
@@ -204,7 +204,7 @@ TEST_F(Resize, OfATableThatWasMadeSmallerIsRefused) {
   open_table(10'000);
   ASSERT_TRUE(resize({.path = path_, .keys = 1'000}));
   const auto again = resize({.path = path_, .keys = 5'000});
-  EXPECT_NE(message_of(again).find("was made smaller once"), std::string::npos);
+  EXPECT_NE(message_of(again).find("was shrunk before"), std::string::npos);
   EXPECT_TRUE(resize({.path = path_, .arena_bytes = 1 << 20}));
 }
 

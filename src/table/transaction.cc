@@ -57,7 +57,8 @@ Result<Ruling> Transaction::run() {
              region.page_of(other.place, other.name) == region.page_of(name->place, name->name);
     };
     if (std::find_if(names_.begin(), name, is_same) != name) {
-      return fail(ErrorCode::invalid_argument, "two keys of a request are one to the table: their hashes collide");
+      return fail(ErrorCode::invalid_argument,
+                  "the table cannot distinguish two keys of the request: their hashes collide");
     }
   }
   Outcome outcome = Outcome::again;
@@ -168,8 +169,9 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   if (!one.content || !suits(debit, *one.content)) return fail_unless_moved(one);
   if (debit.limit != nullptr && !shares_state(*debit.limit, one.content->cell.limit())) {
     if (!is_still_there(one)) return Outcome::again;  // its block has another owner now
-    return fail_with(ErrorCode::invalid_argument,
-                     "two periods of this key are one to the table: their hashes collide; use another key for one");
+    return fail_with(
+        ErrorCode::invalid_argument,
+        "the table cannot distinguish two periods of this key: their hashes collide; use another key for one");
   }
   return bring_to_now(one, debit);
 }
@@ -179,7 +181,7 @@ Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) 
   const Limit& limit = *debit.limit;
   const Packing packing = packing_of(limit);
   if (!packing.fits_block)
-    return fail_with(ErrorCode::out_of_range, "a period this short cannot be kept with so many permits");
+    return fail_with(ErrorCode::out_of_range, "the table cannot store so many permits with a period this short");
   one.content.emplace(Content{packing, {}, {}, TableCell(limit)});
   start_from_floors(one, limit);
   if (actor_.is_damaged()) return fail_damaged();
@@ -234,7 +236,7 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
       debit.act == Act::look || (one.cost == 0 && (debit.act == Act::charge || debit.act == Act::acquire));
   one.moved = moved && !is_peek;
   if (is_other && !packing_of(limit).fits_block)
-    return fail_with(ErrorCode::out_of_range, "a period this short cannot be kept with so many permits");
+    return fail_with(ErrorCode::out_of_range, "the table cannot store so many permits with a period this short");
   return Outcome::done;
 }
 
@@ -366,9 +368,7 @@ Transaction::Outcome Transaction::make_room(unsigned tries) {
 
 Transaction::Outcome Transaction::deny_for_room(std::size_t debit, std::int64_t wait_us) {
   if (debits_.empty()) {
-    return fail_with(ErrorCode::exhausted,
-                     "there is no room to remember this request by its id; raise the number of "
-                     "keys");
+    return fail_with(ErrorCode::exhausted, "no capacity to store the id of this request; raise the number of keys");
   }
   if (!no_room_) no_room_ = {debit, wait_us};
   return Outcome::denied;
@@ -475,7 +475,7 @@ Transaction::Outcome Transaction::fail_unless_moved(const Case& one) {
 Transaction::Outcome Transaction::fail_damaged() {
   actor_.note_damage();
   return fail_with(ErrorCode::unavailable,
-                   "the table is damaged: stop all who use its file, and look at it with `weir state inspect FILE`");
+                   "the table is damaged: stop all processes that use its file, then run `weir state inspect FILE`");
 }
 
 }  // namespace weir::table

@@ -192,8 +192,8 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   const Packing packing = &limit == &one.content->cell.limit() ? one.content->packing : packing_of(limit);
   if (number == kInBlock && !is_reproducible(limit)) {
     return fail_with(ErrorCode::exhausted,
-                     "as many different limits as a table can number are in use, and this one "
-                     "cannot be kept otherwise: use fewer limits");
+                     "too many different limits are in use: the table cannot store this one; "
+                     "use fewer limits");
   }
   const auto* log = std::get_if<RingLog>(&state);
   // The head of a block names the limit if the slot does not.

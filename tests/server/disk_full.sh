@@ -20,7 +20,7 @@ timeout 600 "$program" serve --http 127.0.0.1:0 --resp 127.0.0.1:0 --state "$dis
 is "no room for the state: exit code" 1 $?
 is "one line" 1 "$(wc -l <"$work/refused")"
 has "that names the file" "$disk/state: the disk is full" "$(cat "$work/refused")"
-has "and what to do" "make room, or ask for fewer keys" "$(cat "$work/refused")"
+has "and what to do" "free some space, or use fewer keys" "$(cat "$work/refused")"
 echo "      $(cat "$work/refused")"
 is "nothing is left behind" "" "$(ls -A "$disk")"
 is "and the room is free" 0 "$(df --output=used "$disk" | tail -1 | tr -d ' ')"

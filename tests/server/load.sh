@@ -15,7 +15,7 @@ bench_answered() {
   local seconds
   for seconds in 0.5 2 8 32; do
     bench "$@"
-    [[ $out == *"no answer came"* ]] || return
+    [[ $out == *"no answer from"* ]] || return
   done
 }
 # field NAME: a number of the JSON in `out`.
@@ -79,7 +79,7 @@ kill -STOP "$pid"
 bench --json --resp ":$resp_port" --connections 2 --rate 1000
 kill -CONT "$pid"
 is "no answers at all" 1 "$code"
-has "are said so" "no answer came from 127.0.0.1:$resp_port" "$out"
+has "are said so" "no answer from 127.0.0.1:$resp_port" "$out"
 
 # told CODE PART ARGUMENTS...: this exit code and one line with this in it.
 told() {
@@ -89,13 +89,13 @@ told() {
   is "$*: exit code" "$want" "$code"
   has "$*: hint" "$part" "$(tail -1 <<<"$out")"
 }
-told 1 "nobody listens at 127.0.0.1:1; start a server there first" --resp :1
+told 1 "no server listens on 127.0.0.1:1; start one first" --resp :1
 told 1 "closed a connection without an answer" --http ":$resp_port"
 told 1 "not RESP" --resp ":$http_port"
-told 1 "not HTTP/2" --grpc ":$http_port"
+told 1 "invalid HTTP/2" --grpc ":$http_port"
 told 1 "every answer was an error: 'ERR unknown command" --resp ":$resp_port" --command 'FROBNICATE {key}'
 told 1 "every answer was an error: 'HTTP status 404'" --http ":$http_port" --path /nothing
-told 1 "there is no process" --resp ":$resp_port" --pid 1073741823
+told 1 "no process has the id" --resp ":$resp_port" --pid 1073741823
 told 2 "the port is missing" --resp localhost
 told 2 "See weir bench --help" --resp ":$resp_port" --http ":$http_port"
 told 2 "See weir bench --help" --connections 5

@@ -104,7 +104,7 @@ sum() { awk '/denied/{n++} /were lost/{sub(/.*dropped=/, ""); n += $0} END{print
 all_told() { [ "$(sum)" == "$denied" ]; }
 until_true 300 all_told
 is "lines and what is said to be lost are all denials" "$denied" "$(sum)"
-has "lines were lost" "weir: lines of this log were lost dropped=" "$(cat "$work/read")"
+has "lines were lost" "weir: log lines were lost dropped=" "$(cat "$work/read")"
 echo "      $(grep -c denied "$work/read") of $denied lines were kept"
 kill -TERM "$reader"  # and cat with it
 wait "$reader" 2>/dev/null

@@ -76,7 +76,7 @@ wait "$pid"
 is "resize --memory" 0 $?
 bytes=$(stat -c %s "$work/fitted")
 is "the same holds of the new size" 1 "$((bytes <= 24000000 && bytes > 23980000))"
-has "--memory: too little" "are too few: it takes at least" \
+has "--memory: too little" "are too few: the minimum is" \
   "$(timeout 600 "$program" serve --http :0 --resp :0 --memory 1000 2>&1)"
 
 # A file that cannot be used: one line that says what to do, exit code 1, and the file is as it was.
