@@ -32,5 +32,15 @@ weir_install("${CMAKE_INSTALL_DATADIR}/bash-completion/completions" "${made}/wei
 weir_install("${CMAKE_INSTALL_DATADIR}/zsh/site-functions" "${made}/_weir")
 weir_install("${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" "${made}/weir.fish")
 
-file(GLOB docs CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/docs/*.md")
+# The pages, without links to files that are not installed: [README](../README.md) becomes README.
+set(docs)
+file(GLOB pages CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/docs/*.md")
+foreach(page IN LISTS pages)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${page}")
+  get_filename_component(name "${page}" NAME)
+  file(READ "${page}" text)
+  string(REGEX REPLACE "\\[([^]]+)\\]\\(\\.\\./[^)]*\\)" "\\1" text "${text}")
+  file(WRITE "${made}/docs/${name}" "${text}")
+  list(APPEND docs "${made}/docs/${name}")
+endforeach()
 weir_install("${CMAKE_INSTALL_DOCDIR}" ${docs} "${CMAKE_SOURCE_DIR}/CHANGELOG.md")

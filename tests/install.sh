@@ -47,7 +47,7 @@ not_built() {
   awk -v among=" $* " -v build="\"$(realpath "$build/..")/" '
       /CMAKE_INSTALL_COMPONENT STREQUAL/ {split($0, part, "\""); wanted = index(among, " " part[2] " ")}
       wanted && (at = index($0, build)) {split(substr($0, at), part, "\""); print part[2]}' \
-    "$build/packaging/cmake_install.cmake" | grep -v '\.cmake$\|\.pc$' | sort -u |
+    "$build/packaging/cmake_install.cmake" | grep -v '\.cmake$\|\.pc$\|\.md$' | sort -u |
     while read -r file; do
       file=${file#"$(realpath "$build")/"}
       [[ $commands == *"${file#packaging/}"* ]] || echo "$file"
