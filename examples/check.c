@@ -16,7 +16,7 @@ int main(void) {
   weir_decision decision, decisions[2];
   int32_t allowed = 0;
 
-  if (weir_abi_version() != WEIR_ABI_VERSION) return fprintf(stderr, "this is another library\n"), 1;
+  if (weir_abi_version() != WEIR_ABI_VERSION) return fprintf(stderr, "the library has another ABI version than its header\n"), 1;
   must(weir_open(NULL, &limiter), "open");
   must(weir_compile(NULL, "100/minute", &minute), "limit");
   must(weir_compile("token_bucket", "50/s burst 5", &bucket), "limit");

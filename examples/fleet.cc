@@ -15,13 +15,13 @@ int main(int count, char** words) {
   const auto fleet = weir::open_fleet({.url = words[1], .deadline = 10s, .says = "the example"});
   if (!fleet) return std::puts(fleet.error().message.c_str()), 1;
   weir::Limiter limiter({.shared = fleet->store()});
-  if (!fleet->wait_until_strict(10s)) std::puts("Redis is not there; this process has the whole limit to itself");
+  if (!fleet->wait_until_strict(10s)) std::puts("Redis is unavailable; this process uses the whole limit alone");
 
   // Blocking: the call returns within the deadline.
   const weir::Limit hourly = weir::compile("1000/hour", weir::Algorithm::fixed_window).value();
   const auto decision = limiter.check("user:42", hourly);
   if (!decision) return std::puts(decision.error().message.c_str()), 1;
-  std::printf("check: allowed %d, remaining %d, made %s\n", decision->allowed, int(decision->remaining),
+  std::printf("check: allowed %d, remaining %d, decided by %s\n", decision->allowed, int(decision->remaining),
               std::string(weir::to_string(decision->decided_by)).c_str());
 
   // Asynchronous: a thread of the fleet calls the callbacks. All have been called when the destructor returns.

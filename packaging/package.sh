@@ -20,7 +20,7 @@ maintainer=$(sed -n 's/^Maintainer: //p' "$tree/debian/control")
 cat >"$tree/debian/changelog" <<TEXT
 weir ($version) unstable; urgency=medium
 
-  * What is new for those who use it is told in NEWS.md, in the folder of weir.
+  * NEWS.md in /usr/share/doc/weir lists the changes.
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT

@@ -97,7 +97,7 @@ is "rules: who denied" "request 10: steps: 10/second" "$said"
 # A Redis for those that share limits by one.
 start_redis
 run "fleet runs" timeout 600 built/fleet "redis://127.0.0.1:$redis_port"
-is "fleet: exactly the limit, and nothing for who is denied" "check: allowed 1, remaining 999, made strict
+is "fleet: exactly the limit, and nothing for who is denied" "check: allowed 1, remaining 999, decided by strict
 async: admitted 100 of 300
 left: 899" "$said"
 
