@@ -43,16 +43,17 @@ void BoundOptions::add(CLI::App& app) {
 
 void BoundOptions::add_sizes(CLI::App& app) {
   bound(app, "--header-max", bounds.http.header_max, {256, kBytesMax}, "BYTES",
-        "Maximum header or gRPC metadata of a request");
+        "Maximum size of a request's header or gRPC metadata");
   bound(app, "--header-fields", bounds.http.fields_max, {1, 10'000}, "N", "Maximum header fields of a request");
   bound(app, "--body-max", bounds.body_max, {256, kBytesMax}, "BYTES",
-        "Maximum HTTP body, RESP bulk string or gRPC message");
+        "Maximum size of an HTTP body, RESP bulk string or gRPC message");
   bound(app, "--key-max", bounds.key_max, {1, kKeyBytesMax}, "BYTES", "Maximum length of a key");
   bound(app, "--checks-max", bounds.checks_max, {1, kCountMax}, "N", "Maximum checks in one call of /v1/checks");
   bound(app, "--holds", bounds.holds_max, {1, kCountMax}, "N",
         "Maximum answers that a thread delays at once (leaky_bucket)");
   bound(app, "--resp-args", bounds.resp_args_max, {4, 1024}, "N", "Maximum arguments of a RESP command");
-  bound(app, "--resp-line", bounds.resp_line_max, {64, kBytesMax}, "BYTES", "Maximum line of a RESP client");
+  bound(app, "--resp-line", bounds.resp_line_max, {64, kBytesMax}, "BYTES",
+        "Maximum length of a line from a RESP client");
   bound(app, "--output-max", bounds.output_max, {4096, kBytesMax}, "BYTES", "Maximum unread answers of a connection");
 }
 
@@ -63,20 +64,20 @@ void BoundOptions::add_times(CLI::App& app) {
   bound(app, "--header-timeout", patience.header, {1, kSecondsMax}, "S",
         "Maximum time from a request's first byte to the end of its header");
   bound(app, "--body-timeout", patience.body, {1, kSecondsMax}, "S",
-        "Maximum time from the end of a request's header to its end");
+        "Maximum time from the end of a request's header to the end of its body");
   bound(app, "--write-timeout", bounds.write_seconds, {1, kSecondsMax}, "S",
         "Close a connection whose client reads none of its answers for S seconds");
   bound(app, "--shed-after", shed_after_ms, {0, 60'000}, "MS",
-        "A thread is overloaded when its event loop iterations take longer; 0: never");
+        "A thread is overloaded when its event loop iterations stay above MS milliseconds; 0: never");
 }
 
 void BoundOptions::add_grpc(CLI::App& app) {
   GrpcBounds& grpc = bounds.grpc;
   bound(app, "--grpc-streams", grpc.calls_max, {1, 100'000}, "N", "Maximum concurrent calls of a gRPC connection");
   bound(app, "--grpc-resets", grpc.resets_per_second, {1, kCountMax}, "N",
-        "Maximum calls that a gRPC connection may reset a second");
+        "Maximum calls that a gRPC connection may reset per second");
   bound(app, "--grpc-frames", grpc.frames_per_second, {1, kCountMax}, "N",
-        "Maximum frames without a call (such as PING) of a gRPC connection a second");
+        "Maximum frames without a call, such as PING, per second of a gRPC connection");
 }
 
 Result<void> BoundOptions::fill(ServerOptions& options) const {

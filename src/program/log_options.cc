@@ -33,7 +33,7 @@ void LogOptions::add(CLI::App& app) {
          "Minimum log level: debug, info, warn or error")
       ->type_name("LEVEL")
       ->default_str("info");
-  app.add_option("--log-denials", denials.per_second, "Maximum denials to log a second, one line each; 0: none")
+  app.add_option("--log-denials", denials.per_second, "Maximum denials to log per second, one line each; 0: none")
       ->type_name("N")
       ->check(whole_number_to(1'000'000, 0))
       ->capture_default_str();

@@ -30,7 +30,7 @@ const char* const kServeExamples =
     "  weir serve --config weir.yaml           with rules; SIGHUP reloads them, a bad file changes nothing\n"
     "  weir serve --envoy DIR                  with the unchanged files of Envoy's rate limit service\n"
     "  weir serve --store redis://host         share limits between servers; see weir nodes\n"
-    "  weir serve --state state.weir           keep what was used across restarts and crashes\n"
+    "  weir serve --state state.weir           keep counts across restarts, upgrades and kill -9\n"
     "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every TCP listener; reloads a renewed certificate\n"
     "  weir serve --settings weir.conf         read options from a file: http = \"0.0.0.0:8080\"\n"
     "  weir serve --http 0.0.0.0:8080          reachable from other machines: use a firewall\n"
