@@ -5,10 +5,10 @@
 -- passes, Weir's headers are stored in variables for http-after-response. Weir counts as down if it answers 5xx or
 -- nothing. haproxy.cfg has its address, and says what to do when it is down.
 local url = os.getenv("WEIR_URL")
-local when_away = os.getenv("WEIR_AWAY")
+local when_down = os.getenv("WEIR_DOWN")
 
 -- Each header of Weir's answer, and the variable that stores it.
-local told = {
+local passed_on = {
     ["x-ratelimit-limit"] = "txn.weir_limit",
     ["x-ratelimit-remaining"] = "txn.weir_remaining",
     ["x-ratelimit-reset"] = "txn.weir_reset",
@@ -16,7 +16,7 @@ local told = {
     ["ratelimit-policy"] = "txn.weir_policy",
 }
 
-local function ask(txn)
+local function check(txn)
     local headers = {
         ["x-forwarded-for"] = { txn.f:src() },          -- never the client's own X-Forwarded-For
         ["x-forwarded-method"] = { txn.f:method() },
@@ -35,7 +35,7 @@ local function refuse(txn, status, answer)
     local reply = txn:reply()
     reply:set_status(status)
     for name, values in pairs(answer.headers or {}) do
-        if told[name] or name == "retry-after" or name == "content-type" then
+        if passed_on[name] or name == "retry-after" or name == "content-type" then
             reply:add_header(name, values[0])
         end
     end
@@ -44,16 +44,16 @@ local function refuse(txn, status, answer)
 end
 
 core.register_action("weir", { "http-req" }, function(txn)
-    local asked, answer = pcall(ask, txn)
-    local status = asked and answer and answer.status or 0
+    local sent, answer = pcall(check, txn)
+    local status = sent and answer and answer.status or 0
     if status == 200 then
-        for name, variable in pairs(told) do
+        for name, variable in pairs(passed_on) do
             local values = answer.headers[name]
             if values then txn:set_var(variable, values[0]) end
         end
     elseif status > 0 and status < 500 then
         refuse(txn, status, answer)
-    elseif when_away == "closed" then
+    elseif when_down == "closed" then
         refuse(txn, 503, {})
     end
 end)

@@ -56,7 +56,7 @@ stop "$pid"
 is "weir away: as shipped, requests pass" "200 200" "$(statuses 2 "$front" /a)"
 has "and reach the application" "app POST /a 7" "$(via "$front" /a -d user=me)"
 stop "$gateway_pid"
-sed -i 's/WEIR_AWAY open/WEIR_AWAY closed/' "$work/haproxy/haproxy.cfg"
+sed -i 's/WEIR_DOWN open/WEIR_DOWN closed/' "$work/haproxy/haproxy.cfg"
 run_haproxy
 is "with \`closed\`, they do not" "503 503" "$(statuses 2 "$front" /a)"
 finish
