@@ -58,7 +58,7 @@ auto guarded(F call) -> decltype(call()) {
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::exhausted, "out of memory");
   } catch (const std::exception&) {
-    return fail(ErrorCode::unavailable, "failed");  // short enough to need no memory
+    return fail(ErrorCode::unavailable, "internal error");  // short enough to need no memory
   }
 }
 
