@@ -5,16 +5,10 @@
 
 #include "nearest.h"
 #include "protocol/problem.h"
+#include "protocol/seconds.h"
 
 namespace weir {
 namespace {
-
-std::string seconds(Micros wait) {
-  if (wait == kNever) return "never";
-  std::string out;
-  append_json_seconds(out, wait);
-  return out + " s";
-}
 
 // Escapes unprintable bytes, which must not reach a terminal.
 std::string visible(const std::string& text) {
@@ -30,9 +24,9 @@ std::string state_text(const RuleExplanation::State& state) {
   if (decision.decided_by == DecidedBy::open) out += " on this server, while Redis is away (open)";
   if (state.cost != 1) out += ", costs " + std::to_string(state.cost);
   if (!decision.allowed) {
-    out += decision.retry_after == kNever ? ", never passes" : ", passes in " + seconds(decision.retry_after);
+    out += decision.retry_after == kNever ? ", never passes" : ", passes in " + time_text(decision.retry_after);
   } else if (decision.delay > Micros{0}) {
-    out += ", after a delay of " + seconds(decision.delay);
+    out += ", after a delay of " + time_text(decision.delay);
   }
   return out;
 }

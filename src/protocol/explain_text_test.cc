@@ -88,7 +88,7 @@ TEST(ExplainText, SaysNeverAndDelay) {
   decision.retry_after = kNever;
   EXPECT_NE(to_text(out).find("never passes"), std::string::npos);
   decision = {true, 5, 4, Micros{0}, Micros{0}, Micros{250'000}};
-  EXPECT_NE(to_text(out).find("after a delay of 0.25 s"), std::string::npos);
+  EXPECT_NE(to_text(out).find("after a delay of 250 ms"), std::string::npos);
 }
 
 }  // namespace
