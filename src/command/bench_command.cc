@@ -12,17 +12,17 @@
 namespace weir {
 
 const char* const kBenchExamples =
-    "  weir bench --resp :6380                               as many checks as it can: 50 connections, 50 commands "
+    "  weir bench --resp :6380                               maximum throughput: 50 connections, 50 commands in flight "
     "each\n"
-    "  weir bench --resp :6380 --pipeline 1 --connections 1  one client that waits for each answer\n"
-    "  weir bench --resp :6380 --rate 200000                 at a rate: times count from when a request was due\n"
-    "  weir bench --resp :6379 --command 'INCR {key}'        any command on any server that speaks RESP\n"
-    "  weir bench --http :8080                               GET /auth, as a gateway asks\n"
-    "  weir bench --http :8080 --batch 100                   POST /v1/checks, 100 in each\n"
-    "  weir bench --grpc :8081 --connections 16              Envoy's ShouldRateLimit, 32 calls at once on each\n"
+    "  weir bench --resp :6380 --pipeline 1 --connections 1  one client that waits for each reply\n"
+    "  weir bench --resp :6380 --rate 200000                 fixed rate: latency counts from when a request was due\n"
+    "  weir bench --resp :6379 --command 'INCR {key}'        any command on any RESP server\n"
+    "  weir bench --http :8080                               GET /auth, as a gateway sends it\n"
+    "  weir bench --http :8080 --batch 100                   POST /v1/checks, 100 checks in each request\n"
+    "  weir bench --grpc :8081 --connections 16              Envoy's ShouldRateLimit, 32 calls in flight on each\n"
     "\n"
-    "  With --pid $(pidof weir), also the server's processor time for a check. Client and server on one machine share\n"
-    "  its cores: hold the server to one with taskset, the client to another with --cpu, and believe ratios only.\n"
+    "  --pid $(pidof weir) also reports the server's CPU time per check. On one machine, client and server compete for\n"
+    "  cores: pin the server with taskset and the client with --cpu, and compare ratios only.\n"
     "\n";
 
 namespace {
@@ -47,78 +47,78 @@ void ask_for_descriptors(std::size_t connections) {
 }  // namespace
 
 BenchCommand::BenchCommand(CLI::App& app) {
-  bench_ = app.add_subcommand("bench", "Put a server under load: how many checks a second, how long each");
+  bench_ = app.add_subcommand("bench", "Load-test a server: checks per second and latency");
   add_doors();
   add_load();
   add_requests();
 }
 
 void BenchCommand::add_doors() {
-  CLI::Option_group* doors = bench_->add_option_group("Where", "One of");
-  doors->add_option("--resp", resp_, "A server that speaks RESP: Weir or Redis")->type_name("ADDR");
-  doors->add_option("--http", http_, "An HTTP/1.1 server")->type_name("ADDR");
-  doors->add_option("--grpc", grpc_, "A server of Envoy's rate limit service, without TLS")->type_name("ADDR");
+  CLI::Option_group* doors = bench_->add_option_group("Target", "Exactly one of");
+  doors->add_option("--resp", resp_, "RESP server: Weir or Redis")->type_name("ADDR");
+  doors->add_option("--http", http_, "HTTP/1.1 server")->type_name("ADDR");
+  doors->add_option("--grpc", grpc_, "Envoy rate limit service over gRPC, without TLS")->type_name("ADDR");
   doors->require_option(1);
 }
 
 void BenchCommand::add_load() {
-  bench_->add_option("--connections", options_.connections, "How many connections")
+  bench_->add_option("--connections", options_.connections, "Number of connections")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, load::kConnectionsMax))
       ->capture_default_str();
-  bench_->add_option("--pipeline", pipeline_, "Requests outstanding on each; 50 with RESP, 1 with HTTP")
+  bench_->add_option("--pipeline", pipeline_, "Requests in flight on each connection; default: 50 with RESP, 1 with HTTP")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, load::kDepthMax));
-  bench_->add_option("--streams", streams_, "The same for gRPC: calls outstanding on each connection; 32")
+  bench_->add_option("--streams", streams_, "gRPC calls in flight on each connection; default: 32")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, load::kDepthMax));
-  bench_->add_option("--seconds", seconds_, "For how long")
+  bench_->add_option("--seconds", seconds_, "Measured time in seconds")
       ->type_name("S")
       ->check(CLI::Range(0.01, 86'400.0))
       ->capture_default_str();
-  bench_->add_option("--warmup", warmup_, "Load before that, which does not count")
+  bench_->add_option("--warmup", warmup_, "Seconds of load before the measurement, not counted")
       ->type_name("S")
       ->check(CLI::Range(0.0, 3'600.0))
       ->capture_default_str();
-  bench_->add_option("--rate", options_.rate, "Requests a second, by a schedule; without it, as fast as answers come")
+  bench_->add_option("--rate", options_.rate, "Requests per second on a fixed schedule; default: as fast as answers arrive")
       ->type_name("R")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}));
-  bench_->add_option("--burst", options_.burst, "With --rate: so many are due at once on a connection")
+  bench_->add_option("--burst", options_.burst, "With --rate: requests that are due at once on a connection")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{load::kDepthMax}))
       ->capture_default_str();
-  bench_->add_option("--threads", options_.threads, "Threads that make the load")
+  bench_->add_option("--threads", options_.threads, "Threads that generate load")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, load::kThreadsMax))
       ->capture_default_str();
-  bench_->add_option("--cpu", options_.cpu, "Hold the first thread to this core, the next to the next one")
+  bench_->add_option("--cpu", options_.cpu, "Pin the first thread to this core, the second to the next core, and so on")
       ->type_name("N")
       ->check(CLI::Range(0, 1023));
-  bench_->add_option("--pid", options_.pid, "The server's process, to see its processor time")
+  bench_->add_option("--pid", options_.pid, "Server process, to report its CPU time")
       ->type_name("PID")
       ->check(CLI::Range(1, 1 << 30));
-  bench_->add_flag("--json", is_json_, "The outcome as one JSON object");
+  bench_->add_flag("--json", is_json_, "Print the result as one JSON object");
 }
 
 void BenchCommand::add_requests() {
   options_.keys = 100'000;
-  bench_->add_option("--keys", options_.keys, "Each request is about one of so many keys, at random")
+  bench_->add_option("--keys", options_.keys, "Number of keys; each request uses a random one")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, load::kKeysMax))
       ->capture_default_str();
-  bench_->add_flag("--each-key", options_.each_key_once, "Each key once, in turn, then end: to fill a server");
+  bench_->add_flag("--each-key", options_.each_key_once, "Send each key once, in order, then stop: fills a server");
   bench_
-      ->add_option("--command", command_, std::string("RESP: {key} is a name of 37 bytes, {n} its digits; ") + kCommand)
+      ->add_option("--command", command_, std::string("RESP: command to send; {key} is a name of 37 bytes, {n} its digits; default: ") + kCommand)
       ->type_name("TEXT");
-  bench_->add_option("--path", path_, "HTTP: what is asked for; /auth, or /v1/checks with --batch")->type_name("PATH");
-  bench_->add_option("--method", method_, "HTTP: GET, or POST with a body")->type_name("NAME");
-  bench_->add_option("--header", headers_, "HTTP: a header field; may be given several times")->type_name("'N: V'");
-  bench_->add_option("--body", body_, "HTTP: the body, or with --batch one check of it")->type_name("JSON");
-  bench_->add_option("--batch", batch_, "HTTP: so many checks in each request")
+  bench_->add_option("--path", path_, "HTTP: request path; default: /auth, with --batch /v1/checks")->type_name("PATH");
+  bench_->add_option("--method", method_, "HTTP: method; default: GET, with a body POST")->type_name("NAME");
+  bench_->add_option("--header", headers_, "HTTP: header field; repeatable")->type_name("'N: V'");
+  bench_->add_option("--body", body_, "HTTP: request body; with --batch, one check of it")->type_name("JSON");
+  bench_->add_option("--batch", batch_, "HTTP: number of checks in each request")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, kBatchMax));
-  bench_->add_option("--domain", domain_, "gRPC: the domain; bench")->type_name("TEXT");
-  bench_->add_option("--entry", entries_, "gRPC: an entry of the descriptor; user={key}")->type_name("NAME=VALUE");
+  bench_->add_option("--domain", domain_, "gRPC: domain; default: bench")->type_name("TEXT");
+  bench_->add_option("--entry", entries_, "gRPC: descriptor entry; repeatable; default: user={key}")->type_name("NAME=VALUE");
 }
 
 std::optional<int> BenchCommand::run() {
@@ -140,13 +140,13 @@ Result<void> BenchCommand::prepare() {
   options_.duration = nanoseconds_of(seconds_);
   options_.warmup = options_.each_key_once ? std::chrono::nanoseconds{0} : nanoseconds_of(warmup_);
   if (options_.each_key_once && options_.rate > 0) {
-    return fail(ErrorCode::invalid_argument, "--each-key goes as fast as it can; leave out --rate");
+    return fail(ErrorCode::invalid_argument, "--each-key runs at full speed; remove --rate");
   }
   if (pipeline_ > 0 && !grpc_.empty()) {
-    return fail(ErrorCode::invalid_argument, "gRPC has --streams where the others have --pipeline");
+    return fail(ErrorCode::invalid_argument, "--pipeline is not for --grpc; use --streams");
   }
   if (streams_ > 0 && grpc_.empty())
-    return fail(ErrorCode::invalid_argument, "--streams is for --grpc; see --pipeline");
+    return fail(ErrorCode::invalid_argument, "--streams is for --grpc only; use --pipeline");
   if (!resp_.empty()) return prepare_resp();
   return http_.empty() ? prepare_grpc() : prepare_http();
 }
@@ -185,7 +185,7 @@ Result<void> BenchCommand::prepare_grpc() {
   for (const std::string& entry : entries_) {
     const std::size_t at = entry.find('=');
     if (at == entry.npos || at == 0) {
-      return fail(ErrorCode::invalid_argument, "--entry is written like --entry user={key}, not " + in_quotes(entry));
+      return fail(ErrorCode::invalid_argument, "invalid --entry " + in_quotes(entry) + "; write it like --entry user={key}");
     }
     request.entries.emplace_back(entry.substr(0, at), entry.substr(at + 1));
   }

@@ -5,23 +5,24 @@
 
 #include "command/complain.h"
 #include "protocol/problem.h"
+#include "protocol/seconds.h"
 
 namespace weir {
 
 const char* const kCheckExamples =
-    "  weir check --user 42 --path /api/search          by the server's rules; charges it, as a service would\n"
-    "  weir check --ip 192.0.2.1 --path /login --peek   only looks\n"
-    "  weir check --key user:42 --limit 100/minute      by a limit of its own\n"
-    "  weir check --user 42 && echo may pass            0 yes, 3 no, 1 nobody answers\n"
+    "  weir check --user 42 --path /api/search          decide by the server's rules, and charge\n"
+    "  weir check --ip 192.0.2.1 --path /login --peek   decide, charge nothing\n"
+    "  weir check --key user:42 --limit 100/minute      decide by this limit, without rules\n"
+    "  weir check --user 42 && echo may pass            exit code 0: allowed, 3: denied, 1: no answer\n"
     "\n";
 
 namespace {
 
 constexpr int kDenied = 3;
 
-// The number as it is, such as `12.5 s`; otherwise `never`.
-std::string seconds(const JsonValue& value) {
-  return value.kind == JsonValue::Kind::number ? value.text + " s" : "never";
+// Such as `, retry in 35 s`; without a number, the other text.
+std::string when(const char* what, const JsonValue& seconds, const char* otherwise) {
+  return seconds.kind == JsonValue::Kind::number ? what + time_text(seconds.number()) : otherwise;
 }
 
 void print(const JsonValue& answer, bool allowed) {
@@ -29,8 +30,8 @@ void print(const JsonValue& answer, bool allowed) {
   if (!answer.at("rule").text.empty()) std::printf(" by %s", answer.at("rule").text.c_str());
   if (answer.at("limit").kind == JsonValue::Kind::number) {
     std::printf(": %s of %s left", answer.at("remaining").text.c_str(), answer.at("limit").text.c_str());
-    if (!allowed) std::printf(", again in %s", seconds(answer.at("retry_after")).c_str());
-    std::printf(", full in %s", seconds(answer.at("reset_after")).c_str());
+    if (!allowed) std::printf("%s", when(", retry in ", answer.at("retry_after"), ", never passes").c_str());
+    std::printf("%s", when(", full again in ", answer.at("reset_after"), ", never full again").c_str());
   } else if (!answer.at("reason").text.empty()) {
     std::printf(": %s", answer.at("reason").text.c_str());
   }
@@ -40,13 +41,13 @@ void print(const JsonValue& answer, bool allowed) {
 }  // namespace
 
 CheckCommand::CheckCommand(CLI::App& app) {
-  check_ = app.add_subcommand("check", "Ask a running server whether a request may pass");
+  check_ = app.add_subcommand("check", "Check a request on a running server, as a service would");
   request_.add(*check_);
-  auto* const key = check_->add_option("--key", key_, "A key of your own, with --limit; no rules")->type_name("TEXT");
-  check_->add_option("--limit", limit_, "Its limit: 100/minute")->type_name("QUOTA")->needs(key);
-  check_->add_flag("--peek", peek_, "Only look: charge nothing");
-  check_->add_flag("--json", json_, "The server's answer as it is");
-  server_.add(*check_, "The server's HTTP port");
+  auto* const key = check_->add_option("--key", key_, "Key that --limit applies to, instead of the rules")->type_name("TEXT");
+  check_->add_option("--limit", limit_, "Limit of --key, such as 100/minute")->type_name("LIMIT")->needs(key);
+  check_->add_flag("--peek", peek_, "Decide, but charge nothing");
+  check_->add_flag("--json", json_, "Print the server's JSON answer");
+  server_.add(*check_, "HTTP address of the server");
 }
 
 Result<std::string> CheckCommand::body() {
@@ -75,7 +76,7 @@ std::optional<int> CheckCommand::run() {
     print(*value, answer->status == 200);
   } else {
     const std::string said = value ? value->at("detail").text : "status " + std::to_string(answer->status);
-    return complain("the server at " + server_.address() + " refuses: " + said, kCouldNot);
+    return complain("the server at " + server_.address() + " refused the request: " + said, kCouldNot);
   }
   return !decided ? kCouldNot : answer->status == 200 ? 0 : kDenied;
 }

@@ -9,22 +9,22 @@
 namespace weir {
 
 const char* const kManualExamples =
-    "  weir manual | man -l -                  this program; where it is installed from a package, man weir\n"
-    "  weir manual weir.yaml | man -l -        the config\n"
+    "  weir manual | man -l -                  show weir(1); with a package installed: man weir\n"
+    "  weir manual weir.yaml | man -l -        show weir.yaml(5), the format of a config\n"
     "\n";
 const char* const kCompletionExamples =
-    "  source <(weir completion bash)          in this shell, now\n"
+    "  source <(weir completion bash)          enable completion in this shell\n"
     "  weir completion fish > ~/.config/fish/completions/weir.fish\n"
     "\n";
 
 DescribeCommands::DescribeCommands(CLI::App& app, ExamplesOf examples_of, std::string version)
     : program_(&app), examples_of_(std::move(examples_of)), version_(std::move(version)) {
   manual_ = app.add_subcommand("manual", "Print a man page");
-  manual_->add_option("PAGE", page_, "Of the program, or of the config")
+  manual_->add_option("PAGE", page_, "weir: the program; weir.yaml: the format of a config")
       ->check(CLI::IsMember({"weir", "weir.yaml"}))
       ->capture_default_str();
-  completion_ = app.add_subcommand("completion", "Print what a shell needs to complete our commands and options");
-  completion_->add_option("SHELL", shell_, "Which shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion_ = app.add_subcommand("completion", "Print a shell completion script for commands and options");
+  completion_->add_option("SHELL", shell_, "Shell to complete in")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
 }
 
 std::optional<int> DescribeCommands::run() const {

@@ -1,4 +1,4 @@
-// Tests aligned columns, and that terminal controls are replaced.
+// Tests aligned columns, counts, and that terminal controls are replaced.
 #include "command/table_text.h"
 
 #include <gtest/gtest.h>
@@ -21,6 +21,14 @@ TEST(TableText, AlignsByWhatIsShown) {
   table.add({"a\xc2\x9b", "7"});
   table.add({"\xc3\xa9t\xc3\xa9", "1234"});
   EXPECT_EQ(table.text(), "key  hits\na?      7\n\xc3\xa9t\xc3\xa9  1234\n");
+}
+
+TEST(TableText, CountsInTheSingularAndThePlural) {
+  EXPECT_EQ(counted(0, "rule"), "0 rules");
+  EXPECT_EQ(counted(1, "rule"), "1 rule");
+  EXPECT_EQ(counted(std::size_t{2}, "rule"), "2 rules");
+  EXPECT_EQ(counted("1", "node"), "1 node");
+  EXPECT_EQ(counted("1134", "key"), "1134 keys");
 }
 
 }  // namespace
