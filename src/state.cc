@@ -101,8 +101,8 @@ std::string row(std::string_view name, const std::string& value) {
 }
 
 std::string use_text(const table::Contents& contents) {
-  if (contents.is_in_use()) return "yes: numbers below are of no single moment";
-  return contents.was_clean() ? "no" : "no; it was not closed in order, which is repaired when it is opened next";
+  if (contents.is_in_use()) return "yes; the numbers below change while they are read";
+  return contents.was_clean() ? "no" : "no; it was not closed cleanly, the next server that opens it repairs it";
 }
 
 using Shares = std::map<std::pair<Algorithm, std::string>, std::uint64_t>;
@@ -121,26 +121,26 @@ std::string limits_text(const Shares& shares) {
     const std::string count = grouped(rows[i].first);
     text += std::string(count.size() < 12 ? 12 - count.size() : 0, ' ') + count + "  " + rows[i].second + "\n";
   }
-  if (rows.size() > kLimitsShown) text += "  and " + std::to_string(rows.size() - kLimitsShown) + " limits more\n";
+  if (rows.size() > kLimitsShown) text += "  and " + std::to_string(rows.size() - kLimitsShown) + " more limits\n";
   return text;
 }
 
 std::string totals_text(const table::Totals& totals, const table::Region& region) {
   const std::uint64_t room = table::keys_of(region.pages());
   std::string text =
-      row("keys", grouped(totals.live) + " live, " + grouped(totals.lapsed) + " lapsed; room for " + grouped(room));
+      row("keys", grouped(totals.live) + " live, " + grouped(totals.lapsed) + " expired; capacity " + grouped(room));
   if (totals.tickets > 0) text += row("tickets", grouped(totals.tickets) + " reservations and idempotency ids");
   text += row("fullest", std::to_string(totals.fullest) + " of " + std::to_string(table::kSlots) + " slots in a page");
   text += row("logs", mebibytes(totals.arena_lines * sizeof(table::Line)) + " of " +
                           mebibytes(region.arena_lines() * sizeof(table::Line)));
   if (totals.compact > 0) {
-    text +=
-        row("compact", grouped(totals.compact) + " logs are kept as two counts: the arena was full; raise --memory");
+    text += row("compact",
+                grouped(totals.compact) + " logs were compacted to two counts, as the arena was full; raise --memory");
   }
   text += row("evicted", grouped(totals.evicted) + " live keys; " + grouped(totals.early) + " new keys denied early");
   if (totals.no_room > 0) text += row("no room", grouped(totals.no_room) + " requests denied; raise --keys");
-  text += row("swept", grouped(totals.swept) + " keys that had recovered");
-  if (totals.unreadable > 0) text += row("damaged", grouped(totals.unreadable) + " slots that make no sense");
+  text += row("swept", grouped(totals.swept) + " expired keys");
+  if (totals.unreadable > 0) text += row("damaged", grouped(totals.unreadable) + " unreadable slots");
   return text;
 }
 
@@ -155,9 +155,9 @@ Result<std::string> inspect_state(const std::string& path) {
   });
   const table::Region& region = (*contents)->region();
   const table::Header& header = region.header();
-  std::string text = path + ": a state file of " + mebibytes(region.bytes()) + "\n";
+  std::string text = path + ": state file, " + mebibytes(region.bytes()) + "\n";
   text += row("layout", std::to_string(header.version));
-  text += row("made", date(header.created_us));
+  text += row("created", date(header.created_us));
   text += row("in use", use_text(**contents));
   text += row("time", date((*contents)->now()) + "; last used " + date(header.latest_us));
   return text + totals_text(totals, region) + limits_text(shares);
@@ -168,7 +168,7 @@ Result<void> export_state(const std::string& path, std::FILE* out) {
   if (!contents) return fail(contents.error());
   (*contents)->walk([&](const table::Held& held) { std::fputs(json_line(held).c_str(), out); });
   if (std::fflush(out) == 0 && std::ferror(out) == 0) return {};
-  return fail(ErrorCode::unavailable, "cannot write all of it: is the disk full?");
+  return fail(ErrorCode::unavailable, "cannot write the whole export; is the disk full?");
 }
 
 Result<std::string> resize_state(const std::string& path, const StateSize& size) {
@@ -179,8 +179,9 @@ Result<std::string> resize_state(const std::string& path, const StateSize& size)
     return grouped(table::keys_of(geometry.pages)) + " keys and " +
            mebibytes(geometry.arena_lines * sizeof(table::Line)) + " of logs";
   };
-  return path + ": room for " + room(resized->after) + ", before: " + room(resized->before) + "\n" +
-         grouped(resized->kept) + " keys kept, " + grouped(resized->dropped) + " left behind that had lapsed\n";
+  return path + ": capacity " + room(resized->after) + ", before: " + room(resized->before) + "\n" +
+         grouped(resized->kept) + (resized->kept == 1 ? " key" : " keys") + " kept, " + grouped(resized->dropped) +
+         " expired dropped\n";
 }
 
 }  // namespace weir

@@ -78,11 +78,11 @@ TEST_F(State, IsInspectedByLimitMostUsedFirst) {
   charge("b", "5/day", 1);
   charge("c", "5/day", 1);
   const std::string in_use = *inspect_state(path_);
-  EXPECT_TRUE(has(in_use, "yes: numbers below are of no single moment")) << in_use;
+  EXPECT_TRUE(has(in_use, "yes; the numbers below change while they are read")) << in_use;
   table_.reset();
   const std::string text = *inspect_state(path_);
   EXPECT_TRUE(has(text, "in use      no\n")) << text;
-  EXPECT_TRUE(has(text, "3 live, 0 lapsed; room for 1,134")) << text;
+  EXPECT_TRUE(has(text, "3 live, 0 expired; capacity 1,134")) << text;
   EXPECT_TRUE(has(text, "\n           2  sliding_window  5/day\n           1  token_bucket    10/h burst 50\n"))
       << text;
 }
@@ -105,8 +105,8 @@ TEST_F(State, IsResizedOnlyWhenNobodyUsesIt) {
   table_.reset();
   const auto text = resize_state(path_, {.keys = 5'000});
   ASSERT_TRUE(text) << text.error().message;
-  EXPECT_TRUE(has(*text, "room for 5,103 keys")) << *text;
-  EXPECT_TRUE(has(*text, "1 keys kept, 0 left behind")) << *text;
+  EXPECT_TRUE(has(*text, "capacity 5,103 keys")) << *text;
+  EXPECT_TRUE(has(*text, "1 key kept, 0 expired dropped")) << *text;
   EXPECT_TRUE(has(exported(), "\"used\":3,\"remaining\":2,"));
 }
 

@@ -21,7 +21,8 @@ const char* const kBenchExamples =
     "  weir bench --http :8080 --batch 100                   POST /v1/checks, 100 checks in each request\n"
     "  weir bench --grpc :8081 --connections 16              Envoy's ShouldRateLimit, 32 calls in flight on each\n"
     "\n"
-    "  --pid $(pidof weir) also reports the server's CPU time per check. On one machine, client and server compete for\n"
+    "  --pid $(pidof weir) also reports the server's CPU time per check. On one machine, client and server compete "
+    "for\n"
     "  cores: pin the server with taskset and the client with --cpu, and compare ratios only.\n"
     "\n";
 
@@ -66,7 +67,8 @@ void BenchCommand::add_load() {
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, load::kConnectionsMax))
       ->capture_default_str();
-  bench_->add_option("--pipeline", pipeline_, "Requests in flight on each connection; default: 50 with RESP, 1 with HTTP")
+  bench_
+      ->add_option("--pipeline", pipeline_, "Requests in flight on each connection; default: 50 with RESP, 1 with HTTP")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{1}, load::kDepthMax));
   bench_->add_option("--streams", streams_, "gRPC calls in flight on each connection; default: 32")
@@ -80,7 +82,9 @@ void BenchCommand::add_load() {
       ->type_name("S")
       ->check(CLI::Range(0.0, 3'600.0))
       ->capture_default_str();
-  bench_->add_option("--rate", options_.rate, "Requests per second on a fixed schedule; default: as fast as answers arrive")
+  bench_
+      ->add_option("--rate", options_.rate,
+                   "Requests per second on a fixed schedule; default: as fast as answers arrive")
       ->type_name("R")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}));
   bench_->add_option("--burst", options_.burst, "With --rate: requests that are due at once on a connection")
@@ -108,7 +112,9 @@ void BenchCommand::add_requests() {
       ->capture_default_str();
   bench_->add_flag("--each-key", options_.each_key_once, "Send each key once, in order, then stop: fills a server");
   bench_
-      ->add_option("--command", command_, std::string("RESP: command to send; {key} is a name of 37 bytes, {n} its digits; default: ") + kCommand)
+      ->add_option(
+          "--command", command_,
+          std::string("RESP: command to send; {key} is a name of 37 bytes, {n} its digits; default: ") + kCommand)
       ->type_name("TEXT");
   bench_->add_option("--path", path_, "HTTP: request path; default: /auth, with --batch /v1/checks")->type_name("PATH");
   bench_->add_option("--method", method_, "HTTP: method; default: GET, with a body POST")->type_name("NAME");
@@ -118,7 +124,8 @@ void BenchCommand::add_requests() {
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, kBatchMax));
   bench_->add_option("--domain", domain_, "gRPC: domain; default: bench")->type_name("TEXT");
-  bench_->add_option("--entry", entries_, "gRPC: descriptor entry; repeatable; default: user={key}")->type_name("NAME=VALUE");
+  bench_->add_option("--entry", entries_, "gRPC: descriptor entry; repeatable; default: user={key}")
+      ->type_name("NAME=VALUE");
 }
 
 std::optional<int> BenchCommand::run() {
@@ -185,7 +192,8 @@ Result<void> BenchCommand::prepare_grpc() {
   for (const std::string& entry : entries_) {
     const std::size_t at = entry.find('=');
     if (at == entry.npos || at == 0) {
-      return fail(ErrorCode::invalid_argument, "invalid --entry " + in_quotes(entry) + "; write it like --entry user={key}");
+      return fail(ErrorCode::invalid_argument,
+                  "invalid --entry " + in_quotes(entry) + "; write it like --entry user={key}");
     }
     request.entries.emplace_back(entry.substr(0, at), entry.substr(at + 1));
   }

@@ -43,7 +43,8 @@ void print(const JsonValue& answer, bool allowed) {
 CheckCommand::CheckCommand(CLI::App& app) {
   check_ = app.add_subcommand("check", "Check a request on a running server, as a service would");
   request_.add(*check_);
-  auto* const key = check_->add_option("--key", key_, "Key that --limit applies to, instead of the rules")->type_name("TEXT");
+  auto* const key =
+      check_->add_option("--key", key_, "Key that --limit applies to, instead of the rules")->type_name("TEXT");
   check_->add_option("--limit", limit_, "Limit of --key, such as 100/minute")->type_name("LIMIT")->needs(key);
   check_->add_flag("--peek", peek_, "Decide, but charge nothing");
   check_->add_flag("--json", json_, "Print the server's JSON answer");

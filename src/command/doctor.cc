@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "command/doctor_store.h"
+#include "command/table_text.h"
+#include "protocol/seconds.h"
 
 namespace weir {
 namespace {
@@ -32,7 +34,7 @@ void look_at_version(const Patient& patient, Findings& out) {
   const std::string& version = patient.status.at("version").text;
   if (version == patient.version) return fine(out, "weir " + version + ", process " + patient.status.at("pid").text);
   warn(out, "the server is weir " + version + ", this program is weir " + patient.version,
-       "after an upgrade, hand over to the new one: kill -USR2 " + patient.status.at("pid").text);
+       "after an upgrade, hand over to the new binary: kill -USR2 " + patient.status.at("pid").text);
 }
 
 void look_at_switches(const Patient& patient, Findings& out) {
@@ -41,80 +43,82 @@ void look_at_switches(const Patient& patient, Findings& out) {
   }
   const JsonValue& reload = patient.status.at("config").at("last_reload");
   if (!reload.at("error").text.empty()) {
-    bad(out, "the last reload failed: " + reload.at("error").text, "mend the file; weir validate tells every error");
+    bad(out, "the last config reload failed: " + reload.at("error").text,
+        "fix the file; weir validate FILE lists every error");
   }
-  if (!patient.status.at("ready").is_true) bad(out, "it is stopping, or not ready", "see its log");
+  if (!patient.status.at("ready").is_true) bad(out, "the server is stopping or not ready", "see the server's log");
 }
 
 void look_at_descriptors(const Patient& patient, Findings& out) {
   double wanted = 64;
   for (const JsonValue& door : patient.status.at("listeners").items) wanted += door.at("connections_max").number();
   const double most = metric(patient.metrics, "process_max_fds", 0);
-  const std::string figures = std::to_string(static_cast<long long>(most)) + " descriptors for " +
-                              std::to_string(static_cast<long long>(wanted)) + " that its connections may take";
+  const std::string figures = "file descriptor limit " + std::to_string(static_cast<long long>(most)) +
+                              ", connections may need " + std::to_string(static_cast<long long>(wanted));
   if (most >= wanted) return fine(out, figures);
   warn(out, figures, "raise the limit (ulimit -n, LimitNOFILE=) or lower --connections");
 }
 
 void look_at_clock(const Patient& patient, Findings& out) {
   if (!patient.is_here) {
-    return fine(out,
-                "the clock and the disk of its machine were left out; run weir doctor there, with --admin on loopback");
+    return fine(
+        out, "clock and disk not checked: --admin is not a loopback address; run weir doctor on the server's machine");
   }
-  if (patient.is_clock_kept) return fine(out, "the clock is kept in time");
-  warn(out, "nothing keeps this machine's clock in time",
-       "run an NTP client: windows by the calendar, Retry-After and several nodes need the time");
+  if (patient.is_clock_kept) return fine(out, "the clock is synchronized");
+  warn(out, "this machine's clock is not synchronized",
+       "run an NTP client: calendar limits, Retry-After and fleets need the correct time");
 }
 
 void look_at_plans(const Patient& patient, Findings& out) {
   if (patient.policy.plans.source.empty()) return;
   const double age = metric(patient.metrics, "weir_plans_age_seconds", 0);
   if (metric(patient.metrics, "weir_plans_up", 0) > 0) {
-    fine(out, "the database of plans answers");
+    fine(out, "the plan database answers");
   } else {
-    bad(out, "the database of plans has not answered for " + std::to_string(static_cast<long long>(age)) + " s",
-        "what it last said holds, and newcomers have the default plan; weir plan status tells the error");
+    bad(out, "the plan database has not answered for " + time_text(age),
+        "known subjects keep their plans, new ones get the default; weir plan status shows the error");
   }
   const double refused = metric(patient.metrics, "weir_plans_refused_total", 0);
   if (refused > 0) {
-    warn(out, std::to_string(static_cast<long long>(refused)) + " rows of it made no sense",
-         "weir plan status names the last of them; their subjects keep what they had");
+    warn(out, counted(static_cast<long long>(refused), "invalid row") + " in the plan database",
+         "weir plan status shows the latest; their subjects keep the limits that they had");
   }
   const double subjects = metric(patient.metrics, "weir_plans_subjects", 0);
   if (subjects > 0.95 * patient.policy.plans.subjects) {
-    warn(out, "the plans of " + std::to_string(static_cast<long long>(subjects)) + " subjects fill what is remembered",
-         "raise plans: {subjects: …}; those who ask least are forgotten, and looked up when they come back");
+    warn(out,
+         "the plan cache is nearly full: " + std::to_string(static_cast<long long>(subjects)) + " of " +
+             std::to_string(patient.policy.plans.subjects) + " subjects",
+         "raise plans: {subjects: N}; subjects without recent requests are evicted, and looked up when they return");
   }
 }
 
 void look_at_table(const Patient& patient, Findings& out) {
   const JsonValue& table = patient.status.at("table");
   const double fill = table.at("fill").number();
-  const std::string figures = "the table is " + percent(fill) + " full, " + table.at("keys").text + " keys";
+  const std::string figures = "the table is " + percent(fill) + " full, " + counted(table.at("keys").text, "key");
   if (fill < 0.8) {
     fine(out, figures);
   } else {
-    warn(out, figures, "more room with --keys or --memory; a state file: weir state resize");
+    warn(out, figures, "raise --keys or --memory; for a state file: weir state resize");
   }
   const auto count = [&](std::string_view name) {
     return static_cast<long long>(metric(patient.metrics, std::string(name), 0));
   };
   const std::string fix = "raise --keys, or find the flood of keys: weir top";
   if (const long long evicted = count("weir_evictions_total"); evicted > 0) {
-    warn(out, std::to_string(evicted) + " live keys gave their place to others", fix);
+    warn(out, counted(evicted, "live key") + " evicted", fix);
   }
   if (const long long early = count("weir_early_denials_total"); early > 0) {
-    warn(out, std::to_string(early) + " requests of new clients were denied early, for what evicted keys had used",
-         fix);
+    warn(out, counted(early, "request") + " of new keys denied early, for what evicted keys had used", fix);
   }
   if (const long long no_room = count("weir_no_room_total"); no_room > 0) {
-    warn(out, std::to_string(no_room) + " requests were denied because the table had no room (no_room)", fix);
+    warn(out, counted(no_room, "request") + " denied because the table was full (no_room)", fix);
   }
   if (const long long compacted = count("weir_compacted_logs_total"); compacted > 0) {
     warn(out,
-         "the log arena was full: " + std::to_string(compacted) +
-             " keys of sliding_log were put into compact form, which admits between half and all of a limit",
-         "raise --keys or --memory, which enlarge the arena, or use sliding_window");
+         "the log arena was full: " + counted(compacted, "key") +
+             " of sliding_log compacted, which admits between half and all of a limit",
+         "raise --keys or --memory to enlarge the arena, or use sliding_window");
   }
 }
 
@@ -130,15 +134,15 @@ void look_at_state(const Patient& patient, Findings& out) {
   const bool is_shared = patient.nodes.at("nodes").kind == JsonValue::Kind::array;
   if (file.empty() && is_shared) return;  // Redis keeps the counts
   if (file.empty()) {
-    return warn(out, "there is no state file: a restart forgets all that was spent", "weir serve --state FILE");
+    return warn(out, "no state file: a restart loses all counts", "weir serve --state FILE");
   }
   const std::string where =
       "the state is in " + file + (patient.filesystem.empty() ? "" : ", on " + patient.filesystem);
   if (is_remote(patient.filesystem)) {
-    return bad(out, where, "a mapped file needs a local disk: move it with the server stopped");
+    return bad(out, where, "a memory-mapped file needs a local disk: stop the server, then move the file");
   }
   if (patient.filesystem == "tmpfs" || patient.filesystem == "ramfs") {
-    return warn(out, where, "it does not survive a reboot; name a file on a disk if it should");
+    return warn(out, where, "it does not survive a reboot; to keep it, use --state with a file on a disk");
   }
   fine(out, where);
 }
@@ -157,9 +161,9 @@ std::optional<std::pair<int, bool>> free_bits(const std::string& range) {
 
 void look_at_policy(const Patient& patient, Findings& out) {
   if (patient.policy_problem.empty()) return;
-  warn(out, "the policy in force could not be read: " + patient.policy_problem,
-       "trusted_proxies and rules that have expired were not looked at; weir rules show tells it, weir validate checks "
-       "it");
+  warn(out, "the config in effect could not be read: " + patient.policy_problem,
+       "trusted_proxies and expired rules were not checked; print the config with weir rules show, check it with weir "
+       "validate");
 }
 
 void look_at_trust(const Patient& patient, Findings& out) {
@@ -170,23 +174,23 @@ void look_at_trust(const Patient& patient, Findings& out) {
     if (!free) continue;
     const bool is_all = free->first == (free->second ? 128 : 32);
     if (is_all) {
-      bad(out, "trusted_proxies covers every address (" + range + "): any client may claim to be any other",
-          "name your proxies only");
+      bad(out, "trusted_proxies covers every address (" + range + "): any client can claim any address",
+          "list only your proxies");
     } else if (free->first > (free->second ? 96 : 24)) {
-      warn(out, "trusted_proxies covers very many addresses (" + range + ")", "name your proxies only");
+      warn(out, "trusted_proxies covers very many addresses (" + range + ")", "list only your proxies");
     } else {
       continue;
     }
     is_wide = true;
   }
-  if (!is_wide) fine(out, std::to_string(patient.policy.trusted_proxies.size()) + " ranges of trusted proxies");
+  if (!is_wide) fine(out, counted(patient.policy.trusted_proxies.size(), "trusted proxy range"));
 }
 
 void look_at_rules(const Patient& patient, Findings& out) {
   constexpr std::int64_t kLongEnough = 60;  // seconds of uptime before the lack of hits means something
   const auto& rules = patient.rules.at("rules").items;
   const std::int64_t of_envoy = patient.status.at("config").at("envoy_limits").whole();
-  if (of_envoy > 0) fine(out, std::to_string(of_envoy) + " limits of Envoy's files");
+  if (of_envoy > 0) fine(out, counted(of_envoy, "limit") + " from Envoy's files");
   if (rules.empty() && of_envoy > 0) return;
   if (rules.empty()) return warn(out, "there are no rules", "weir serve --config weir.yaml");
   const bool is_young = patient.status.at("uptime_seconds").whole() < kLongEnough;
@@ -196,23 +200,23 @@ void look_at_rules(const Patient& patient, Findings& out) {
     const std::string& name = rule.at("name").text;
     if (rule.at("mode").text == "enforce") ++enforced;
     if (rule.at("mode").text != rule.at("configured_mode").text && !are_all_off) {
-      warn(out, "rule " + name + " was turned to " + rule.at("mode").text + " while running",
-           "weir rules changes tells by whom, weir rules undo takes it back");
+      warn(out, "rule " + name + " was changed to " + rule.at("mode").text + " at runtime",
+           "weir rules changes shows who did it, weir rules undo reverts it");
     }
     if (rule.at("last_hit").text.empty() && rule.at("mode").text != "off" && !is_young) {
-      warn(out, "rule " + name + " was never hit", "does its match mean what you think? weir keys explain tells");
+      warn(out, "rule " + name + " has never matched a request", "check its match with weir keys explain");
     }
   }
   for (const Rule& rule : patient.policy.rules) {
     if (rule.expires_at && *rule.expires_at <= patient.now) {
-      warn(out, "rule " + rule.name + " has expired", "take it out of the config, or give it a new expires_at");
+      warn(out, "rule " + rule.name + " has expired", "remove it from the config, or set a new expires_at");
     }
   }
   if (are_all_off) return;
   if (enforced == 0) {
-    warn(out, "no rule is enforced", "shadow rules only watch; mode: enforce makes them hold");
+    warn(out, "no rule is enforced", "rules in shadow mode deny nothing; set mode: enforce");
   } else {
-    fine(out, std::to_string(enforced) + " of " + std::to_string(rules.size()) + " rules are enforced");
+    fine(out, "rules enforced: " + std::to_string(enforced) + " of " + std::to_string(rules.size()));
   }
 }
 
@@ -220,9 +224,10 @@ void look_at_certificate(const Patient& patient, Findings& out) {
   const double ends = metric(patient.metrics, "weir_tls_certificate_expiry_timestamp_seconds", 0);
   if (ends <= 0) return;
   const double days = (ends - static_cast<double>(patient.now.count()) / 1e6) / 86'400;
-  const std::string left = "the certificate ends in " + std::to_string(static_cast<long long>(days)) + " days";
-  if (days <= 0) return bad(out, "the certificate has ended", "renew it; the server reads the new one by itself");
-  if (days < 14) return warn(out, left, "renew it; the server reads the new one by itself");
+  const std::string left = "the TLS certificate expires in " + counted(static_cast<long long>(days), "day");
+  if (days <= 0)
+    return bad(out, "the TLS certificate has expired", "renew it; the server loads the new file by itself");
+  if (days < 14) return warn(out, left, "renew it; the server loads the new file by itself");
   fine(out, left);
 }
 
@@ -231,9 +236,9 @@ void look_at_doors(const Patient& patient, Findings& out) {
     const double open = door.at("connections").number(), most = door.at("connections_max").number();
     if (most > 0 && open > 0.8 * most) {
       warn(out,
-           door.at("name").text + " has " + door.at("connections").text + " connections of " +
-               door.at("connections_max").text,
-           "raise --connections, or see who holds them");
+           "listener " + door.at("name").text + ": " + door.at("connections").text + " of " +
+               door.at("connections_max").text + " connections in use",
+           "raise --connections, or find the clients that keep them open");
     }
   }
 }

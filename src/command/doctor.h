@@ -28,7 +28,7 @@ struct Patient {
   JsonValue nodes{};             // of /admin/v1/nodes
   std::string metrics{};         // of /metrics
   Policy policy{};               // in effect
-  std::string policy_problem{};  // why the policy is unknown; empty: it is known
+  std::string policy_problem{};  // why the config is unknown; empty: it is known
   Micros now{0};                 // since the epoch
   bool is_here = true;           // it runs on this machine; otherwise the next two are unknown
   bool is_clock_kept = true;     // whether NTP or the like sets the clock, as far as this machine knows

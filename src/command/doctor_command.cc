@@ -19,8 +19,8 @@ namespace weir {
 
 const char* const kDoctorExamples =
     "  weir doctor                  the server on this machine: rules, trust, table, state, Redis, descriptors, clock\n"
-    "  weir doctor --strict         warnings fail, too: for a check after each deploy\n"
-    "  weir doctor --json | jq      for programs\n"
+    "  weir doctor --strict         exit with 1 on warnings, too: for a check after each deploy\n"
+    "  weir doctor --json | jq      for scripts\n"
     "\n";
 
 namespace {
@@ -93,10 +93,10 @@ void print_text(const std::vector<Finding>& findings) {
 }  // namespace
 
 DoctorCommand::DoctorCommand(CLI::App& app, std::string version) : version_(std::move(version)) {
-  doctor_ = app.add_subcommand("doctor", "Examine a running server: what is not well, and what to do");
-  doctor_->add_flag("--strict", strict_, "Warnings fail, too");
-  doctor_->add_flag("--json", json_, "As one JSON object");
-  server_.add(*doctor_, "The server's admin port");
+  doctor_ = app.add_subcommand("doctor", "Check a running server: what is wrong, and how to fix it");
+  doctor_->add_flag("--strict", strict_, "Exit with 1 on warnings, too");
+  doctor_->add_flag("--json", json_, "Print one JSON object");
+  server_.add(*doctor_, "Admin API address of the server");
   server_.add_token(*doctor_);
 }
 
@@ -108,7 +108,7 @@ void DoctorCommand::ask_policy(Patient& patient) const {
   }
   const std::string& text = answer->at("text").text;
   if (text.empty()) return;  // no rules
-  if (auto policy = parse_policy(text, "the policy in force")) {
+  if (auto policy = parse_policy(text, "config")) {
     patient.policy = *std::move(policy);
   } else {
     patient.policy_problem = policy.error().message;

@@ -9,6 +9,9 @@
 #include <string>
 #include <utility>
 
+#include "command/table_text.h"
+#include "protocol/seconds.h"
+
 namespace weir {
 namespace {
 
@@ -41,25 +44,25 @@ std::string tenths(double value) {
 // What an error from Redis means, and what to do.
 std::pair<std::string_view, std::string_view> cause_of(std::string_view error) {
   constexpr std::pair<std::string_view, std::pair<std::string_view, std::string_view>> kCauses[] = {
-      {"password file", {"", "it is read at each connect: mend it, and Redis is asked without a restart"}},
-      {"name a file that", {"", "it is read at each connect: mend it, and Redis is asked without a restart"}},
-      {"write redis", {"", "mend the address: --store, or `store` of the config; then start the server anew"}},
-      {"NOPERM", {"its user may not do what limits need", "give it what docs/fleet.md, \"Redis user (ACL)\", lists"}},
-      {"NOAUTH", {"it wants a password", "name one: redis://user@host?password_file=FILE"}},
-      {"WRONGPASS", {"user or password are wrong", "see ACL LIST there, and the password's file here"}},
-      {"OOM", {"it may use no more memory", "raise maxmemory there, or give limits a Redis of their own"}},
-      {"READONLY", {"it is a replica", "name the master, or the sentinels: redis+sentinel://a,b,c/name"}},
-      {"MISCONF", {"it cannot save, and takes no more writes", "see its log: most often the disk is full"}},
-      {"LOADING", {"it reads its data", "wait; a smaller data set starts faster"}},
-      {"CLUSTERDOWN", {"the cluster serves not all of its slots", "redis-cli --cluster check HOST:PORT"}},
-      {"BUSY", {"a script holds it", "somebody else's: redis-cli SCRIPT KILL; ours take microseconds"}},
-      {"refused", {"nobody listens there", "is it running, and is the address right?"}},
-      {"certificate", {"its certificate is not trusted", "name the authority: ?ca=FILE"}},
+      {"password file", {"", "fix the file: the server reads it at each connect, without a restart"}},
+      {"name a file that", {"", "fix the file: the server reads it at each connect, without a restart"}},
+      {"write redis", {"", "fix the address in --store, or in `store` of the config; then restart the server"}},
+      {"NOPERM", {"its user lacks permissions", "grant those in docs/fleet.md, \"Redis user (ACL)\""}},
+      {"NOAUTH", {"it requires a password", "set one: redis://user@host?password_file=FILE"}},
+      {"WRONGPASS", {"wrong user or password", "compare ACL LIST in Redis with the password file here"}},
+      {"OOM", {"it is out of memory", "raise maxmemory, or use a separate Redis for limits"}},
+      {"READONLY", {"it is a replica", "use the master's address, or the sentinels: redis+sentinel://a,b,c/name"}},
+      {"MISCONF", {"it cannot save to disk and refuses writes", "see the log of Redis: often the disk is full"}},
+      {"LOADING", {"it is loading its data", "wait; a smaller data set loads faster"}},
+      {"CLUSTERDOWN", {"the cluster does not serve all of its slots", "redis-cli --cluster check HOST:PORT"}},
+      {"BUSY", {"a script blocks it", "redis-cli SCRIPT KILL: Weir's own scripts take microseconds"}},
+      {"refused", {"nothing listens at this address", "start Redis, or fix the address"}},
+      {"certificate", {"its certificate is not trusted", "name its CA: ?ca=FILE"}},
   };
   for (const auto& [word, cause] : kCauses) {
     if (error.find(word) != error.npos) return cause;
   }
-  return {"", "can this machine reach it? redis-cli -u URL ping"};
+  return {"", "check that this machine reaches it: redis-cli -u URL ping"};
 }
 
 // True if this explains why Redis is not used.
@@ -68,8 +71,8 @@ bool look_at_strangers(const JsonValue& nodes, std::vector<Finding>& out) {
   if (others.empty()) return false;
   const bool is_barred = nodes.at("barred").is_true;
   say(out, Level::failure,
-      is_barred ? "this server does not join the fleet, and each rule's on_backend_error holds: " + others
-                : "two fleets count apart, so limits are admitted twice: " + others,
+      is_barred ? "this server does not join the fleet, and each rule's on_backend_error applies: " + others
+                : "two fleets count separately, so limits are admitted twice: " + others,
       "stop all servers of one version, or give them another --store-prefix");
   return is_barred;
 }
@@ -78,26 +81,26 @@ void look_at_reach(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& store = nodes.at("store").text;
   const std::string& error = nodes.at("last_error").text;
   const auto [cause, advice] = cause_of(error);
-  const std::string why =
-      (cause.empty() ? "" : std::string(cause) + ": ") + (error.empty() ? "it does not answer" : error);
+  const std::string why = (cause.empty() ? "" : std::string(cause) + ": ") + (error.empty() ? "no answer" : error);
   if (!nodes.at("up").is_true) {
     return say(out, Level::failure,
-               store + " has not been asked for " + tenths(nodes.at("since_seconds").number()) + " s: " + why,
-               std::string(advice) + "; until then each rule's on_backend_error holds");
+               store + " has been unavailable for " + time_text(nodes.at("since_seconds").number()) + ": " + why,
+               std::string(advice) + "; until then, each rule's on_backend_error applies");
   }
   say(out, Level::fine, "limits are shared through " + store);
   const double age = nodes.at("last_error_age_seconds").number();
   if (error.empty() || age > kLately) return;
-  say(out, Level::warning, store + " failed " + tenths(age) + " s ago: " + why,
-      std::string(advice) + "; in such moments each rule's on_backend_error holds");
+  say(out, Level::warning, store + " failed " + time_text(age) + " ago: " + why,
+      std::string(advice) + "; during a failure, each rule's on_backend_error applies");
 }
 
 void look_at_joining(const JsonValue& nodes, std::vector<Finding>& out) {
   const bool has_said = nodes.at("joined").kind == JsonValue::Kind::boolean;
   if (!has_said || nodes.at("joined").is_true || nodes.at("share_of").number() > 1) return;
   say(out, Level::warning,
-      "this server has not reached Redis since its start, so it knows of no other server and admits whole limits",
-      "with --state FILE a server remembers how many there were; without it, start servers while Redis answers");
+      "this server has not reached Redis since its start, so it knows no other server and admits whole limits",
+      "with --state FILE, a server knows the fleet's size after a restart; without it, start it while Redis is "
+      "available");
 }
 
 void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
@@ -106,18 +109,18 @@ void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string prefix = nodes.at("prefix").text;
   const bool is_forbidden = error.find("NOPERM") != error.npos;
   say(out, Level::warning,
-      "Redis refuses the channel by which servers tell which denials are void, so none is remembered: " + error,
-      is_forbidden ? "ACL SETUSER its user +subscribe +publish &" + prefix + "*: docs/fleet.md, \"Redis user (ACL)\""
-                   : "RESP3 is needed: let the server, or the proxy before it, know HELLO");
+      "Redis refuses the pub/sub channel of cache invalidation, so servers cache no denials: " + error,
+      is_forbidden ? "ACL SETUSER USER +subscribe +publish &" + prefix + "*; see docs/fleet.md, \"Redis user (ACL)\""
+                   : "use a Redis, and a proxy, that supports RESP3 (HELLO 3)");
 }
 
 // The fix for a refused command: the permissions that docs/fleet.md gives the user.
 std::string rights_for(const JsonValue& nodes, const std::string& error, const std::string& commands) {
   const bool is_forbidden = error.find("NOPERM") != error.npos || error.find("script can't") != error.npos ||
                             error.find("ACL failure") != error.npos;
-  if (!is_forbidden) return "see what lies under " + nodes.at("prefix").text + "* there";
-  return "ACL SETUSER its user +evalsha " + commands + " ~" + nodes.at("prefix").text +
-         "*: docs/fleet.md, \"Redis user (ACL)\"";
+  if (!is_forbidden) return "check the keys under " + nodes.at("prefix").text + "* in Redis";
+  return "ACL SETUSER USER +evalsha " + commands + " ~" + nodes.at("prefix").text +
+         "*; see docs/fleet.md, \"Redis user (ACL)\"";
 }
 
 void look_at_heartbeat(const JsonValue& nodes, std::vector<Finding>& out) {
@@ -125,21 +128,21 @@ void look_at_heartbeat(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& error = nodes.at("heartbeat_error").text;
   if (!error.empty()) {
     say(out, Level::failure,
-        "Redis refuses this server's heartbeat, so the others do not know of it, and while Redis is away all shares of "
-        "a limit together are more than the limit: " +
+        "Redis refuses this server's heartbeat, so other servers do not count it, and while Redis is unavailable all "
+        "shares of a limit exceed the limit: " +
             error,
         rights_for(nodes, error, "+time +hset +hdel +hgetall +pexpire"));
   } else if (const double heard = nodes.at("heard_seconds").number(); nodes.at("up").is_true && heard > kBeatsMissed) {
-    say(out, Level::warning, "Redis has not answered this server's heartbeat for " + tenths(heard) + " s",
-        "after 5 s the others do not count it; is Redis slow, or the way to it?");
+    say(out, Level::warning, "Redis has not answered this server's heartbeat for " + time_text(heard),
+        "after 5 s, other servers do not count it; check the latency of Redis and of the network");
   }
 }
 
-// True if this explains why the servers' policies differ.
+// True if this explains why the servers' configs differ.
 bool look_at_changes(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& error = nodes.at("changes_error").text;
   if (!error.empty()) {
-    say(out, Level::failure, "changes do not reach all servers: " + error,
+    say(out, Level::failure, "runtime changes do not reach all servers: " + error,
         rights_for(nodes, error, "+zrevrange +zrangebyscore +zadd +zremrangebyscore"));
   }
   bool has_own = false;
@@ -148,29 +151,29 @@ bool look_at_changes(const JsonValue& nodes, std::vector<Finding>& out) {
     has_own = true;
     if (node.at("self").is_true && !error.empty()) continue;
     say(out, Level::warning,
-        "server " + node.at("id").text + " has changes that the others do not have: " + node.at("own_changes").text,
-        "it could not write them to Redis: run weir doctor there, on " + node.at("host").text);
+        "server " + node.at("id").text + " has runtime changes that other servers lack: " + node.at("own_changes").text,
+        "it could not write them to Redis; run weir doctor on " + node.at("host").text);
   }
   return has_own || !error.empty();
 }
 
 void look_at_nodes(const JsonValue& nodes, std::vector<Finding>& out) {
-  const std::string count = std::to_string(nodes.at("nodes").items.size());
+  const std::string count = counted(nodes.at("nodes").items.size(), "server");
   look_at_heartbeat(nodes, out);
   const bool is_explained = look_at_changes(nodes, out);
   const bool is_known = nodes.at("up").is_true && nodes.at("heartbeat_error").text.empty();
   if (is_explained || !is_known) {
     // The other servers are unknown now, or the reason for the difference was reported.
   } else if (nodes.at("mixed").is_true) {
-    say(out, Level::warning, "the " + count + " servers of the fleet do not all have the same policy and version",
-        "in a rollout that passes; weir nodes shows who has which");
+    say(out, Level::warning, "mixed fleet: the " + count + " do not all have the same config and version",
+        "normal during a rollout; weir nodes shows the config and version of each server");
   } else {
-    say(out, Level::fine, count + (count == "1" ? " server" : " servers") + " of the fleet, all with the same policy");
+    say(out, Level::fine, count + " in the fleet, all with the same config");
   }
   const double skew = std::abs(nodes.at("skew_seconds").number());
   if (skew > 1) {
-    say(out, Level::warning, "this machine's clock and that of Redis are " + tenths(skew) + " s apart",
-        "limits are counted by Redis's alone, but times in answers and bans are this one's: run an NTP client on both");
+    say(out, Level::warning, "the clocks of this machine and of Redis are " + time_text(skew) + " apart",
+        "run an NTP client on both: limits use the clock of Redis, bans and times in answers use this machine's");
   }
 }
 
@@ -180,35 +183,35 @@ void look_at_memory(const JsonValue& redis, const std::string& who, std::vector<
   const bool evicts = !eviction.empty() && eviction != "noeviction";
   if (evicts && most > 0) {
     say(out, Level::failure,
-        who + " forgets keys when its memory is full (maxmemory-policy " + eviction + "): a limit would begin anew",
-        "CONFIG SET maxmemory-policy noeviction, or a Redis of its own for limits");
+        who + " evicts keys when its memory is full (maxmemory-policy " + eviction + "), which resets limits",
+        "CONFIG SET maxmemory-policy noeviction, or use a separate Redis for limits");
   } else if (evicts) {
-    say(out, Level::warning, who + " would forget keys (maxmemory-policy " + eviction + ") if maxmemory was set",
-        "CONFIG SET maxmemory-policy noeviction: limits expire by themselves");
+    say(out, Level::warning, who + " would evict keys (maxmemory-policy " + eviction + ") if maxmemory were set",
+        "CONFIG SET maxmemory-policy noeviction: keys of limits expire by themselves");
   }
   if (redis.at("evicted").number() > 0) {
-    say(out, Level::warning, who + " has forgotten " + redis.at("evicted").text + " keys for lack of memory",
-        "those of limits among them began anew: raise maxmemory");
+    say(out, Level::warning, who + " has evicted " + counted(redis.at("evicted").text, "key") + " for lack of memory",
+        "raise maxmemory: an evicted limit starts again from zero");
   }
   if (most > 0 && memory > 0.9 * most) {
-    say(out, Level::failure, who + " has used " + tenths(100 * memory / most) + " % of its memory",
-        "at its end it refuses writes (OOM), and each rule's on_backend_error holds: raise maxmemory");
+    say(out, Level::failure, who + " uses " + tenths(100 * memory / most) + " % of its maxmemory",
+        "raise maxmemory: a full Redis refuses writes (OOM), and each rule's on_backend_error applies");
   }
 }
 
 void look_at_replicas(const JsonValue& redis, const std::string& who, std::vector<Finding>& out) {
   constexpr double kBehindMax = 1 << 20;
   if (redis.at("role").text == "slave") {
-    say(out, Level::failure, who + " is a replica, which takes no writes",
-        "name the master, or the sentinels: redis+sentinel://a,b,c/name");
+    say(out, Level::failure, who + " is a replica, which refuses writes",
+        "use the master's address, or the sentinels: redis+sentinel://a,b,c/name");
   }
   if (redis.at("replicas").number() == 0) return;
   const double behind = redis.at("behind_bytes").number(), lag = redis.at("lag_seconds").number();
   if (behind < kBehindMax && lag < 10) return;
   say(out, Level::warning,
-      "a replica of " + who + " is " + redis.at("behind_bytes").text + " bytes behind, and was last heard of " +
-          redis.at("lag_seconds").text + " s ago",
-      "after a failover what it has not got is let through once more: look at its network and disk");
+      "a replica of " + who + " is " + redis.at("behind_bytes").text + " bytes behind, and last answered " +
+          time_text(lag) + " ago",
+      "check its network and disk: after a failover, the charges that it lacks are admitted again");
 }
 
 void look_at_redis(const JsonValue& redis, std::vector<Finding>& out) {
@@ -218,21 +221,21 @@ void look_at_redis(const JsonValue& redis, std::vector<Finding>& out) {
           : redis.at("software").text + " " + redis.at("version").text + " at " + redis.at("address").text;
   const std::string& error = redis.at("error").text;
   if (error.find("NOPERM") != error.npos) {
-    return say(out, Level::warning, who + " does not tell how it is: " + error,
-               "its user may not use INFO; with +info more could be said here");
+    return say(out, Level::warning, who + " refuses INFO: " + error,
+               "grant +info to its user, to check memory and replicas");
   }
   if (!error.empty()) return say(out, Level::warning, who + ": " + error, std::string(cause_of(error).second));
   look_at_memory(redis, who, out);
   look_at_replicas(redis, who, out);
   if (redis.at("saving_broken").is_true) {
-    say(out, Level::warning, who + " could not save its last snapshot", "see its log: most often the disk is full");
+    say(out, Level::warning, who + " could not save its last snapshot", "see the log of Redis: often the disk is full");
   }
   const std::string_view hole = known_hole(redis.at("software").text, redis.at("version").text);
   if (hole.empty()) {
     say(out, Level::fine, who);
   } else {
-    say(out, Level::warning, who + " has a known hole: " + std::string(hole),
-        "upgrade it, unless your distribution has mended it under the same number");
+    say(out, Level::warning, who + " has a known vulnerability: " + std::string(hole),
+        "upgrade it, unless your distribution fixed it in this version");
   }
 }
 

@@ -52,32 +52,32 @@ TEST_F(DoctorTest, FindsNothingWrongWithWhoIsWell) {
 }
 
 TEST_F(DoctorTest, KnowsWhatIsWrongWithADatabaseOfPlans) {
-  EXPECT_FALSE(found("database of plans"));
+  EXPECT_FALSE(found("plan database"));
   patient.policy.plans.source = "sqlite:plans.db";
   patient.metrics += "weir_plans_up 1\nweir_plans_subjects 10\n";
-  EXPECT_EQ(found("database of plans answers"), fine);
-  EXPECT_FALSE(found("fill what is remembered"));
+  EXPECT_EQ(found("plan database answers"), fine);
+  EXPECT_FALSE(found("the plan cache is nearly full"));
   patient.metrics =
       "\nweir_plans_up 0\nweir_plans_age_seconds 90.5\nweir_plans_refused_total 3\nweir_plans_subjects 99000\n";
-  EXPECT_EQ(found("has not answered for 90 s"), failure);
-  EXPECT_EQ(found("3 rows of it made no sense"), warning);
-  EXPECT_EQ(found("fill what is remembered"), warning);
+  EXPECT_EQ(found("the plan database has not answered for 1 min 31 s"), failure);
+  EXPECT_EQ(found("3 invalid rows in the plan database"), warning);
+  EXPECT_EQ(found("the plan cache is nearly full"), warning);
 }
 
 TEST_F(DoctorTest, WarnsOfARuleThatWasNeverHitByAServerThatIsUpForLong) {
   patient.rules = rules("null");
-  EXPECT_EQ(found("rule login was never hit"), warning);
+  EXPECT_EQ(found("rule login has never matched"), warning);
   patient.rules = rules("null", "off");
-  EXPECT_FALSE(found("never hit"));
+  EXPECT_FALSE(found("never matched"));
   patient.rules = rules("null");
   patient.status = *parse_json(R"({"uptime_seconds":59})");
-  EXPECT_FALSE(found("never hit"));
+  EXPECT_FALSE(found("never matched"));
 }
 
 TEST_F(DoctorTest, TellsOfTheKillSwitchOnce) {
   const std::string turned = R"({"rules":[{"name":"login","mode":"off","configured_mode":"enforce","last_hit":null}]})";
   patient.rules = *parse_json(turned);
-  EXPECT_EQ(found("rule login was turned to off"), warning);
+  EXPECT_EQ(found("rule login was changed to off at runtime"), warning);
   EXPECT_EQ(found("no rule is enforced"), warning);
   patient.status = status(R"("kill_switch":true)");
   EXPECT_EQ(found("the kill switch is on: no rule is enforced"), failure);
@@ -96,14 +96,14 @@ TEST_F(DoctorTest, WarnsOfATableThatIsNearlyFull) {
   EXPECT_EQ(found("the table is"), fine);
   patient.status = status(R"("table":{"keys":800,"fill":0.8})");
   EXPECT_EQ(found("the table is 80.0 % full"), warning);
-  EXPECT_FALSE(found("gave their place"));
+  EXPECT_FALSE(found("evicted"));
   patient.metrics += "weir_evictions_total 3\n";
-  EXPECT_EQ(found("3 live keys gave their place"), warning);
+  EXPECT_EQ(found("3 live keys evicted"), warning);
   EXPECT_FALSE(found("denied early"));
   EXPECT_FALSE(found("no_room"));
   patient.metrics += "weir_early_denials_total 4\nweir_no_room_total 5\n";
-  EXPECT_EQ(found("4 requests of new clients were denied early"), warning);
-  EXPECT_EQ(found("5 requests were denied because the table had no room (no_room)"), warning);
+  EXPECT_EQ(found("4 requests of new keys denied early"), warning);
+  EXPECT_EQ(found("5 requests denied because the table was full (no_room)"), warning);
   EXPECT_FALSE(found("log arena"));
   patient.metrics += "weir_compacted_logs_total 6\n";
   EXPECT_EQ(found("the log arena was full: 6 keys of sliding_log"), warning);
@@ -127,11 +127,11 @@ TEST_F(DoctorTest, KnowsWhatAStateFileMayBeOn) {
 TEST_F(DoctorTest, WarnsTwoWeeksBeforeACertificateEnds) {
   EXPECT_FALSE(found("certificate"));
   certificate_ends_in(14);
-  EXPECT_EQ(found("the certificate ends in 14 days"), fine);
+  EXPECT_EQ(found("the TLS certificate expires in 14 days"), fine);
   certificate_ends_in(13);
-  EXPECT_EQ(found("the certificate ends in 13 days"), warning);
+  EXPECT_EQ(found("the TLS certificate expires in 13 days"), warning);
   certificate_ends_in(-1);
-  EXPECT_EQ(found("the certificate has ended"), failure);
+  EXPECT_EQ(found("the TLS certificate has expired"), failure);
 }
 
 TEST_F(DoctorTest, FindsTrustThatIsTooWide) {
@@ -144,29 +144,29 @@ TEST_F(DoctorTest, FindsTrustThatIsTooWide) {
     EXPECT_EQ(found("covers very many addresses"), warning) << many;
   }
   patient.policy.trusted_proxies = {"10.0.0.0/8", "fd00::/48", "192.0.2.1"};
-  EXPECT_EQ(found("3 ranges of trusted proxies"), fine);
+  EXPECT_EQ(found("3 trusted proxy ranges"), fine);
 }
 
 TEST_F(DoctorTest, WarnsOfTooFewDescriptors) {
   patient.metrics = "\nprocess_max_fds 1063\n";
-  EXPECT_EQ(found("1063 descriptors for 1064"), warning);
+  EXPECT_EQ(found("file descriptor limit 1063, connections may need 1064"), warning);
   patient.metrics = "\nprocess_max_fds 1064\n";
-  EXPECT_EQ(found("1064 descriptors for 1064"), fine);
+  EXPECT_EQ(found("file descriptor limit 1064, connections may need 1064"), fine);
 }
 
 TEST_F(DoctorTest, LooksAtClockAndDiskOfItsOwnMachineOnly) {
-  EXPECT_EQ(found("the clock is kept in time"), fine);
+  EXPECT_EQ(found("the clock is synchronized"), fine);
   patient.is_clock_kept = false;
-  EXPECT_EQ(found("nothing keeps this machine's clock in time"), warning);
+  EXPECT_EQ(found("this machine's clock is not synchronized"), warning);
   patient.is_here = false;
-  EXPECT_EQ(found("the clock and the disk of its machine were left out"), fine);
-  EXPECT_FALSE(found("clock in time"));
+  EXPECT_EQ(found("clock and disk not checked"), fine);
+  EXPECT_FALSE(found("synchronized"));
 }
 
 TEST_F(DoctorTest, SaysThatThePolicyCouldNotBeRead) {
-  patient.policy_problem = "policy:3:1: no";
-  EXPECT_EQ(found("the policy in force could not be read: policy:3:1: no"), warning);
-  EXPECT_FALSE(found("trusted proxies"));
+  patient.policy_problem = "config:3:1: no";
+  EXPECT_EQ(found("the config in effect could not be read: config:3:1: no"), warning);
+  EXPECT_FALSE(found("trusted proxy"));
 }
 
 }  // namespace

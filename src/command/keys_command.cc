@@ -10,15 +10,16 @@
 #include "command/table_text.h"
 #include "protocol/explain_text.h"
 #include "protocol/problem.h"
+#include "protocol/seconds.h"
 #include "weir/explanation.h"
 
 namespace weir {
 
 const char* const kKeysExamples =
-    "  weir keys explain --user 42 --path /api/search         every rule: does it hold this request, what is left\n"
-    "  weir keys reset login --ip 192.0.2.1                   forget what the rule has counted for it\n"
-    "  weir keys ban --ip 192.0.2.1 --for 1h --reason abuse   deny it for a time; weir rules undo ends it\n"
-    "  weir keys top --by denied                              who is denied most, now; weir top shows it live\n"
+    "  weir keys explain --user 42 --path /api/search         each rule: does it apply, and what is left\n"
+    "  weir keys reset login --ip 192.0.2.1                   reset what the rule has counted for it\n"
+    "  weir keys ban --ip 192.0.2.1 --for 1h --reason abuse   deny it for 1 h; weir rules undo ends the ban\n"
+    "  weir keys top --by denied                              most denied clients of the last minutes; live: weir top\n"
     "\n";
 
 namespace {
@@ -88,24 +89,31 @@ std::string member(const char* name, const std::string& value) {
 }  // namespace
 
 KeysCommand::KeysCommand(CLI::App& app) {
-  keys_ = app.add_subcommand("keys", "Look after single keys of a running server: explain, reset, ban, top");
+  keys_ = app.add_subcommand("keys", "Manage keys of a running server: explain, reset, ban, top");
   keys_->require_subcommand(1);
   explain_ = server_.add_subcommand(
-      *keys_, "explain", "Every rule, why it holds this request or does not, and what is left; charges nothing");
-  reset_ = server_.add_subcommand(*keys_, "reset", "Forget what a rule has counted for this request's attributes");
-  reset_->add_option("RULE", rule_, "The rule's name")->required();
-  ban_ = server_.add_subcommand(*keys_, "ban", "Deny requests with these attributes for a time");
-  ban_->add_option("--for", for_, "How long: 10min, 1h, 7d")
+      *keys_, "explain", "Explain for each rule if and why it applies to a request, and what is left; charges nothing");
+  reset_ = server_.add_subcommand(*keys_, "reset", "Reset what a rule has counted for these request attributes");
+  reset_->add_option("RULE", rule_, "Name of the rule")->required();
+  ban_ = server_.add_subcommand(*keys_, "ban", "Deny requests with these attributes for some time");
+  ban_->add_option("--for", for_, "Duration of the ban: 10min, 1h, 7d")
       ->type_name("TIME")
       ->check(why_not_lasting)
       ->capture_default_str();
-  ban_->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
-  ban_->add_flag("--force", force_, "Also many: a range wider than /8 (IPv6: /32), or without any client");
+  ban_->add_option("--reason", reason_, "Reason, recorded with the change")->type_name("TEXT");
+  ban_->add_flag("--force", force_,
+                 "Allow a ban of many: a range wider than /8 (IPv6: /32), or one that names no client");
   for (CLI::App* one : {explain_, reset_, ban_}) request_.add(*one);
-  top_ = server_.add_subcommand(*keys_, "top", "Who is busiest: bounded and approximate, see docs/metrics.md");
-  top_->add_option("--by", by_, "hits or denied")->type_name("WHAT")->check(CLI::IsMember({"hits", "denied"}));
-  top_->add_option("--rule", of_rule_, "Of this rule only")->type_name("NAME");
-  top_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(1'000))->capture_default_str();
+  top_ = server_.add_subcommand(*keys_, "top",
+                                "List the top clients of the last minutes; approximate, see docs/metrics.md");
+  top_->add_option("--by", by_, "Sort by hits or denied; default: denied")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"hits", "denied"}));
+  top_->add_option("--rule", of_rule_, "Only for this rule")->type_name("NAME");
+  top_->add_option("-n", count_, "Number of keys")
+      ->type_name("N")
+      ->check(whole_number_to(1'000))
+      ->capture_default_str();
 }
 
 std::optional<int> KeysCommand::run() {
@@ -123,7 +131,8 @@ Result<std::string> KeysCommand::body(std::string further) {
   if (!members) return members;
   // A rule that counts by nothing can be reset without attributes.
   if (members->empty() && !*reset_) {
-    return fail(ErrorCode::invalid_argument, "say which: --user 42, --ip 192.0.2.1, --api-key KEY, --path /x, ...");
+    return fail(ErrorCode::invalid_argument,
+                "the request is missing; write --user 42, --ip 192.0.2.1, --api-key KEY, --path /x, ...");
   }
   if (members->empty()) further.erase(0, 1);  // the comma
   return "{" + *members + further + "}";
@@ -140,7 +149,7 @@ Result<int> KeysCommand::reset() {
   const auto body = this->body(member("rule", rule_));
   if (!body) return fail(body.error());
   return server_.print({"POST", "/admin/v1/keys/reset", *body}, [this](const JsonValue& answer) {
-    return rule_ + (answer.at("reset").is_true ? ": forgotten\n" : ": there was nothing to forget\n");
+    return rule_ + (answer.at("reset").is_true ? ": reset\n" : ": nothing to reset\n");
   });
 }
 
@@ -149,8 +158,8 @@ Result<int> KeysCommand::ban() {
   if (!body) return fail(body.error());
   return server_.print({"POST", "/admin/v1/keys/ban", *body}, [](const JsonValue& answer) {
     const std::string& id = answer.at("id").text;
-    return "banned until " + answer.at("until").text + " by the rule " + answer.at("rule").text + "; weir rules undo " +
-           id + " ends it\n" + reach_of(answer);
+    return "banned until " + answer.at("until").text + " by rule " + answer.at("rule").text +
+           "; end the ban with: weir rules undo " + id + "\n" + reach_of(answer);
   });
 }
 
@@ -159,8 +168,8 @@ Result<int> KeysCommand::top() {
   if (!of_rule_.empty()) target += "&rule=" + in_query(of_rule_);
   return server_.print({"GET", target}, [](const JsonValue& answer) {
     const auto& keys = answer.at("keys").items;
-    if (keys.empty()) return "nobody in the last minutes\n" + fleet_note(answer);
-    TableText table({">hits", ">denied", "rule", "key, in the last " + answer.at("seconds").text + " s"});
+    if (keys.empty()) return "no keys in the last minutes\n" + fleet_note(answer);
+    TableText table({">hits", ">denied", "rule", "key, in the last " + time_text(answer.at("seconds").number())});
     for (const JsonValue& key : keys) {
       table.add({key.at("hits").text, key.at("denied").text, key.at("rule").text, key.at("key").text});
     }

@@ -88,9 +88,8 @@ std::string command_text(const CLI::App& command, const ExamplesOf& examples_of)
 }
 
 constexpr const char* kSettings =
-    "What stands behind\n.B weir serve\ncan stand in a file, too, which\n.B \\-\\-settings\n.I FILE\nnames: an option "
-    "in "
-    "each line, by its name without the dashes. What the command line says goes before it.\n";
+    "A file can set the options of\n.BR \"weir serve\" :\n.B \\-\\-settings\n.IR FILE .\n"
+    "Each line sets one option, named without the dashes. The command line takes precedence.\n";
 constexpr const char* kSettingsExample =
     "# /etc/weir/weir.conf\n"
     "http = \"0.0.0.0:8080\"\n"
@@ -100,21 +99,22 @@ constexpr const char* kSettingsExample =
 
 constexpr const char* kSignals =
     ".SH SIGNALS\n"
-    ".TP\n.B SIGTERM\nStops: what was asked is answered first. So does SIGINT.\n"
-    ".TP\n.B SIGHUP\nReads the rules and the certificate again. A bad file changes nothing.\n"
-    ".TP\n.B SIGUSR2\nStarts the program anew, which takes over all sockets: an upgrade that refuses nobody.\n";
+    ".TP\n.B SIGTERM\nAnswers the requests in flight, then stops the server. SIGINT does the same.\n"
+    ".TP\n.B SIGHUP\nReloads the rules and the certificate. An invalid file changes nothing.\n"
+    ".TP\n.B SIGUSR2\nUpgrade: starts the program again, which takes over all sockets. No connection is refused.\n";
 
 constexpr const char* kExitStatus =
     ".SH EXIT STATUS\n"
-    ".TP\n.B 0\nIt was done.\n"
-    ".TP\n.B 1\nIt could not be done; why not stands on the standard error.\n"
-    ".TP\n.B 2\nThe command line was not understood.\n";
+    ".TP\n.B 0\nSuccess.\n"
+    ".TP\n.B 1\nFailure; the reason is on the standard error.\n"
+    ".TP\n.B 2\nInvalid command line.\n"
+    ".TP\n.B 3\nThe request is denied; only\n.BR \"weir check\" .\n";
 
 constexpr const char* kFiles =
     ".SH FILES\n"
-    ".TP\n.I /etc/weir/weir.yaml\nThe rules of the service.\n"
-    ".TP\n.I /etc/weir/weir.conf\nIts settings: the options of\n.BR \"weir serve\" .\n"
-    ".TP\n.I /var/lib/weir/weir.state\nWhat was spent. It survives any end of the server.\n";
+    ".TP\n.I /etc/weir/weir.yaml\nConfig of the service: its rules.\n"
+    ".TP\n.I /etc/weir/weir.conf\nSettings of the service: the options of\n.BR \"weir serve\" .\n"
+    ".TP\n.I /var/lib/weir/weir.state\nSaved state: what was used. It survives restarts and crashes of the server.\n";
 
 // The sections of the config's page, in order.
 struct Section {
@@ -123,12 +123,13 @@ struct Section {
   const char* about;
 };
 constexpr Section kPlaces[] = {
-    {PolicyKey::Place::config, "THE WHOLE", "The keys of the file itself. Only\n.B rules\nis needed."},
-    {PolicyKey::Place::rule, "A RULE",
+    {PolicyKey::Place::config, "TOP LEVEL", "The keys of the file itself. Only\n.B rules\nis required."},
+    {PolicyKey::Place::rule, "RULES",
      "The keys of each rule. It has a\n.B name\nand either\n.B limit\nor\n.BR limits ."},
-    {PolicyKey::Place::match, "MATCH", "Which requests a rule is about. All keys that are given must hold."},
-    {PolicyKey::Place::answers, "ANSWERS", "What clients are told, under the key\n.BR answers ."},
-    {PolicyKey::Place::plans, "PLANS", "What each plan entitles to, under the key\n.BR plans ."},
+    {PolicyKey::Place::match, "MATCH",
+     "The requests to which a rule applies. They must match all keys that are given."},
+    {PolicyKey::Place::answers, "ANSWERS", "What clients receive, under the key\n.BR answers ."},
+    {PolicyKey::Place::plans, "PLANS", "The limits of each plan, under the key\n.BR plans ."},
 };
 
 constexpr const char* kConfigExample =
@@ -143,12 +144,12 @@ constexpr const char* kConfigExample =
 
 std::string program_manual(const CLI::App& program, const ExamplesOf& examples_of, std::string_view version) {
   std::string out = head("weir", 1, version, "User Commands");
+  out += "weir \\- rate limiter\n.SH SYNOPSIS\n.B weir\n.I COMMAND\n[options]\n.SH DESCRIPTION\n";
   out +=
-      "weir \\- rate limiter: may this request pass?\n.SH SYNOPSIS\n.B weir\n.I COMMAND\n[options]\n.SH DESCRIPTION\n";
-  out +=
-      "Weir decides whether a request may pass, by limits that the request brings along or by the rules of a config "
-      "(see\n.BR weir.yaml (5)).\nIt is asked over HTTP, over gRPC as Envoy does it, and by any Redis client. All "
-      "limits of a request are charged together or not at all.\n";
+      "Weir allows or denies requests, by limits that a request contains or by the rules of a config (see\n.BR "
+      "weir.yaml "
+      "(5)).\nClients use HTTP, Envoy's gRPC rate limit service, or any Redis client. Weir charges all limits of a "
+      "request together or none.\n";
   out += block(examples_of(""));
   out += ".SH OPTIONS\n";
   for (const CLI::Option* option : options_of(program)) out += item(option_term(*option), option_about(*option));
@@ -161,11 +162,11 @@ std::string program_manual(const CLI::App& program, const ExamplesOf& examples_o
 
 std::string config_manual(std::string_view version) {
   std::string out = head("weir.yaml", 5, version, "File Formats");
-  out += "weir.yaml \\- the rules of weir: who may do how much of what\n.SH DESCRIPTION\n";
+  out += "weir.yaml \\- config of weir: rate limit rules\n.SH DESCRIPTION\n";
   out +=
-      "The file is YAML, or JSON, which is read the same way. It names the rules that a request is held to; every "
-      "rule that applies is charged, all together or none.\n.B weir validate\n.I FILE\ntells every error at once, with "
-      "its place;\n.B weir schema\nprints a JSON Schema for editors.\n";
+      "The file is YAML or JSON. It contains the rules for requests. Weir charges all rules that apply to a request "
+      "together or none.\n.B weir validate\n.I FILE\nlists all errors with line and column.\n.B weir schema\nprints a "
+      "JSON Schema for editors.\n";
   out += block(kConfigExample);
   for (const Section& place : kPlaces) {
     out += std::string(".SH ") + place.title + "\n" + place.about + "\n";

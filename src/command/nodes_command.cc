@@ -5,12 +5,13 @@
 
 #include "command/complain.h"
 #include "command/table_text.h"
+#include "protocol/seconds.h"
 
 namespace weir {
 
 const char* const kNodesExamples =
-    "  weir nodes                   who shares limits with the server on this machine, with which rules\n"
-    "  weir nodes --json | jq       for programs\n"
+    "  weir nodes                   servers that share limits with the one on this machine, and their configs\n"
+    "  weir nodes --json | jq       for scripts\n"
     "\n";
 
 namespace {
@@ -35,7 +36,7 @@ std::string own_changes(const JsonValue& fleet) {
   for (const JsonValue& node : fleet.at("nodes").items) {
     const std::string& own = node.at("own_changes").text;
     if (own.empty()) continue;
-    out += printable(node.at("id").text + " has changes that the others do not have: " + own) + "\n";
+    out += printable(node.at("id").text + " has runtime changes that other servers lack: " + own) + "\n";
   }
   return out;
 }
@@ -43,39 +44,38 @@ std::string own_changes(const JsonValue& fleet) {
 std::string fleet_words(const JsonValue& fleet) {
   const std::string& store = fleet.at("store").text;
   if (fleet.at("nodes").kind != JsonValue::Kind::array) {
-    return "counts are in this server's memory, and nobody shares them; weir serve --store redis://HOST shares them\n";
+    return "counts are in this server's memory only; to share them, use weir serve --store redis://HOST\n";
   }
   TableText table({"node", "host", ">pid", "version", "config", ">rules", ">change", ">seen"});
   for (const JsonValue& node : fleet.at("nodes").items) {
-    table.add({node.at("id").text + (node.at("self").is_true ? " (asked)" : ""), node.at("host").text,
+    table.add({node.at("id").text + (node.at("self").is_true ? " (this server)" : ""), node.at("host").text,
                node.at("pid").text, node.at("version").text, node.at("config").text, node.at("rules").text,
-               node.at("change").text, node.at("age_seconds").text + " s ago"});
+               node.at("change").text, time_text(node.at("age_seconds").number()) + " ago"});
   }
-  const std::string is_asked = fleet.at("up").is_true ? "is asked" : "is NOT asked";
-  std::string out = table.text() + "\n" + std::to_string(table.rows()) + (table.rows() == 1 ? " node" : " nodes") +
-                    " on " + printable(store) + ", which " + is_asked + " for " + fleet.at("since_seconds").text +
-                    " s\n";
+  const std::string is_up = fleet.at("up").is_true ? "available" : "UNAVAILABLE";
+  std::string out = table.text() + "\n" + counted(table.rows(), "node") + " on " + printable(store) + ", " + is_up +
+                    " for " + time_text(fleet.at("since_seconds").number()) + "\n";
   if (!fleet.at("up").is_true && !is_barred(fleet))
-    out += "the last error: " + printable(fleet.at("last_error").text) + "\n";
+    out += "last error: " + printable(fleet.at("last_error").text) + "\n";
   if (const std::string& others = fleet.at("other_version").text; !others.empty()) {
     out += (is_barred(fleet) ? "this server does not join the fleet: " : "limits are admitted twice: ") +
            printable(others) + "\n";
   }
   if (!is_barred(fleet) && takes_whole_limits(fleet)) {
-    out += "this server has not reached Redis since its start and knows of no other: its share is the whole limit\n";
+    out += "this server has not reached Redis since its start and knows no other server: it admits whole limits\n";
   }
   if (!is_barred(fleet) && is_out_of_date(fleet)) {
-    out += "Redis told who is there " + fleet.at("heard_seconds").text + " s ago: this is what was known then\n";
+    out += "this list is " + time_text(fleet.at("heard_seconds").number()) + " old: Redis has not answered since\n";
   }
   if (const std::string& why = fleet.at("heartbeat_error").text; !why.empty()) {
-    out += "Redis refuses this server's heartbeat, so the others do not know of it: " + printable(why) + "\n";
+    out += "Redis refuses this server's heartbeat, so other servers do not count it: " + printable(why) + "\n";
   }
   if (const std::string& why = fleet.at("changes_error").text; !why.empty()) out += printable(why) + "\n";
   const std::string own = own_changes(fleet);
   out += own;
   if (fleet.at("mixed").is_true) {
-    out += "a mixed fleet: not all have the same version and policy";
-    out += own.empty() ? "; in a rollout that passes\n" : "\n";
+    out += "mixed fleet: not all servers have the same version and config";
+    out += own.empty() ? "; normal during a rollout\n" : "\n";
   }
   return out;
 }
@@ -91,7 +91,7 @@ int code_of(const JsonValue& fleet) {
 }  // namespace
 
 NodesCommand::NodesCommand(CLI::App& app) {
-  nodes_ = server_.add_subcommand(app, "nodes", "The servers of a fleet, and the Redis between them");
+  nodes_ = server_.add_subcommand(app, "nodes", "List the servers of a fleet, and the state of its Redis");
 }
 
 std::optional<int> NodesCommand::run() {

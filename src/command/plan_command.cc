@@ -5,16 +5,18 @@
 #include "command/lasting.h"
 #include "command/table_text.h"
 #include "protocol/problem.h"
+#include "protocol/seconds.h"
 
 namespace weir {
 
 const char* const kPlanExamples =
-    "  weir plan set user:42 pro                                     another plan, in force at once\n"
-    "  weir plan override user:42 5000/minute --until 2026-12-31     limits of its own, for a time\n"
-    "  weir plan remove user:42                                      back to the default; --override ends its own\n"
-    "  weir plan show user:42                                        what the database says, and what holds\n"
-    "  weir plan list                                                everybody who is on one\n"
-    "  weir plan status                                              the tiers, the database, rows that make no sense\n"
+    "  weir plan set user:42 pro                                     change the plan, in effect at once\n"
+    "  weir plan override user:42 5000/minute --until 2026-12-31     custom limits until a date\n"
+    "  weir plan remove user:42                                      back to the default; --override: back to its "
+    "plan\n"
+    "  weir plan show user:42                                        its plan and the limits in effect\n"
+    "  weir plan list                                                subjects with a plan or custom limits\n"
+    "  weir plan status                                              plans, database, invalid rows\n"
     "\n";
 
 namespace {
@@ -37,10 +39,10 @@ std::string view_text(const JsonValue& answer) {
                     (now.at("default").is_true ? ", the default: " : ": ") + now.at("limits").text + '\n';
   if (answer.at("override").kind == JsonValue::Kind::text) {
     const std::string until = text_or(answer.at("until"), "");
-    out += "limits of its own: " + answer.at("override").text + (until.empty() ? "" : " until " + until) + '\n';
+    out += "custom limits: " + answer.at("override").text + (until.empty() ? "" : " until " + until) + '\n';
   }
   if (!answer.at("refused").text.empty()) {
-    out += "its row makes no sense, so it keeps what it had: " + answer.at("refused").text + '\n';
+    out += "invalid row, keeping the previous plan and limits: " + answer.at("refused").text + '\n';
   }
   return out;
 }
@@ -48,26 +50,30 @@ std::string view_text(const JsonValue& answer) {
 }  // namespace
 
 PlanCommand::PlanCommand(CLI::App& app) {
-  plan_ = app.add_subcommand("plan", "Who is on which plan: set, override, remove, show, list, status");
+  plan_ = app.add_subcommand("plan", "Manage plans of a running server: set, override, remove, show, list, status");
   plan_->require_subcommand(1);
   set_ = server_.add_subcommand(*plan_, "set", "Put a subject on a plan");
-  override_ = server_.add_subcommand(*plan_, "override", "Give a subject limits of its own instead of its plan's");
-  remove_ = server_.add_subcommand(*plan_, "remove", "Take a subject off its plan, or off its own limits");
-  show_ = server_.add_subcommand(*plan_, "show", "What the database says of a subject, and what holds");
+  override_ = server_.add_subcommand(*plan_, "override", "Give a subject custom limits instead of its plan's");
+  remove_ = server_.add_subcommand(*plan_, "remove", "Remove a subject's plan, or its custom limits");
+  show_ = server_.add_subcommand(*plan_, "show", "Show a subject's plan and the limits in effect");
   for (CLI::App* one : {set_, override_, remove_, show_}) {
     one->add_option("SUBJECT", subject_, "user:42, tenant:acme, ip:192.0.2.1, api_key:sha256:…")->required();
   }
-  set_->add_option("PLAN", name_, "One of the tiers of the config")->required();
+  set_->add_option("PLAN", name_, "Plan of the config (plans.tiers)")->required();
   override_->add_option("LIMITS", name_, "5000/minute, or several: '50/second, 5000/minute'")->required();
-  override_->add_option("--until", until_, "When they end: 2026-12-31, or 2026-12-31T18:30:00Z")->type_name("TIME");
-  remove_->add_flag("--override", is_override_, "Off its own limits, back to those of its plan");
+  override_->add_option("--until", until_, "End of these limits: 2026-12-31, or 2026-12-31T18:30:00Z")
+      ->type_name("TIME");
+  remove_->add_flag("--override", is_override_, "Remove the custom limits only, back to those of its plan");
   for (CLI::App* one : {set_, override_, remove_}) {
-    one->add_option("--reason", reason_, "Why, for whoever reads the log")->type_name("TEXT");
+    one->add_option("--reason", reason_, "Reason, written to the log")->type_name("TEXT");
   }
-  list_ = server_.add_subcommand(*plan_, "list", "Everybody who is on a plan or has limits of its own");
-  list_->add_option("--after", after_, "Go on behind this subject")->type_name("SUBJECT");
-  list_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(10'000))->capture_default_str();
-  status_ = server_.add_subcommand(*plan_, "status", "The tiers, how the database is, and rows that make no sense");
+  list_ = server_.add_subcommand(*plan_, "list", "List the subjects that have a plan or custom limits");
+  list_->add_option("--after", after_, "Continue after this subject")->type_name("SUBJECT");
+  list_->add_option("-n", count_, "Number of subjects")
+      ->type_name("N")
+      ->check(whole_number_to(10'000))
+      ->capture_default_str();
+  status_ = server_.add_subcommand(*plan_, "status", "Show the plans, the state of the database, and invalid rows");
 }
 
 std::optional<int> PlanCommand::run() {
@@ -104,14 +110,14 @@ Result<int> PlanCommand::list() const {
   if (!after_.empty()) target += "&after=" + in_query(after_);
   return server_.print({"GET", target}, [](const JsonValue& answer) {
     const auto& rows = answer.at("plans").items;
-    if (rows.empty()) return std::string("nobody: all have the default\n");
-    TableText table({"subject", "plan", "limits of its own", "until"});
+    if (rows.empty()) return std::string("no subjects: all have the default plan\n");
+    TableText table({"subject", "plan", "custom limits", "until"});
     for (const JsonValue& row : rows) {
       table.add({row.at("subject").text, text_or(row.at("plan"), "-"), text_or(row.at("override"), "-"),
                  text_or(row.at("until"), "-")});
     }
     std::string out = table.text();
-    if (answer.at("more").is_true) out += "and more: --after " + rows.back().at("subject").text + '\n';
+    if (answer.at("more").is_true) out += "more: --after " + rows.back().at("subject").text + '\n';
     return out;
   });
 }
@@ -119,10 +125,11 @@ Result<int> PlanCommand::list() const {
 Result<int> PlanCommand::status() const {
   return server_.print({"GET", "/admin/v1/plans"}, [](const JsonValue& answer) {
     const std::string& source = answer.at("source").text;
-    std::string out = source.empty() ? std::string("no database: each request says what plan it is on\n") : source;
+    std::string out = source.empty() ? std::string("no database: each request names its plan\n") : source;
     if (!source.empty()) {
-      out += answer.at("up").is_true ? ": answers" : ": away, " + answer.at("error").text;
-      out += ", " + answer.at("age_seconds").text + " s ago; " + answer.at("subjects").text + " subjects known\n";
+      out += answer.at("up").is_true ? ": available" : ": unavailable, " + answer.at("error").text;
+      out += "; last answer " + time_text(answer.at("age_seconds").number()) + " ago; ";
+      out += counted(answer.at("subjects").text, "subject") + " known\n";
     }
     TableText table({"plan", "limits"});
     for (const JsonValue& tier : answer.at("tiers").items) {
@@ -133,7 +140,7 @@ Result<int> PlanCommand::status() const {
     }
     out += table.text();
     for (const JsonValue& row : answer.at("refused").items) {
-      out += "makes no sense: " + row.at("subject").text + ": " + row.at("error").text + '\n';
+      out += "invalid row: " + row.at("subject").text + ": " + row.at("error").text + '\n';
     }
     return out;
   });

@@ -8,6 +8,7 @@
 #include "admin/config_file.h"
 #include "admin/envoy_files.h"
 #include "admin/plan_desk.h"
+#include "command/table_text.h"
 #include "nearest.h"
 #include "protocol/explain_text.h"
 #include "weir/gate.h"
@@ -15,14 +16,15 @@
 namespace weir {
 
 const char* const kValidateExamples =
-    "  weir validate weir.yaml                          every error at once, with its place; warnings, too\n"
-    "  weir validate new.yaml --against weir.yaml       also what would change, and whether it needs --force\n"
-    "  weir validate - < weir.yaml                      from the standard input\n"
+    "  weir validate weir.yaml                          all errors and warnings, with line and column\n"
+    "  weir validate new.yaml --against weir.yaml       also list changes, and whether they need --force\n"
+    "  weir validate - < weir.yaml                      read the standard input\n"
     "\n";
 const char* const kExplainExamples =
     "  weir explain --path /api/login --method POST --ip 192.0.2.1      by weir.yaml in this folder\n"
     "  weir explain --config rules.yaml --user 42 --path /api/search --json\n"
-    "  weir explain --state state.weir --user 42                        with what was really spent, also while in use\n"
+    "  weir explain --state state.weir --user 42                        with the usage in a state file, also while in "
+    "use\n"
     "\n";
 const char* const kSchemaExamples =
     "  weir schema > weir.schema.json          then begin weir.yaml with\n"
@@ -39,18 +41,18 @@ int complain(const std::string& message) {
 }  // namespace
 
 PolicyCommands::PolicyCommands(CLI::App& app) {
-  validate_ = app.add_subcommand("validate", "Check a config: every error, and what is probably not meant");
-  validate_->add_option("FILE", file_, "The config; - is the standard input")->required();
-  validate_->add_option("--against", against_, "Also compare with this one: what would change")->type_name("FILE");
-  validate_->add_flag("--force", force_, "Accept a change beyond max_change");
-  validate_->add_flag("--strict", strict_, "Warnings fail, too");
+  validate_ = app.add_subcommand("validate", "Check a config: all errors and warnings");
+  validate_->add_option("FILE", file_, "Config file; - reads the standard input")->required();
+  validate_->add_option("--against", against_, "Compare with this config: list what would change")->type_name("FILE");
+  validate_->add_flag("--force", force_, "Accept changes beyond max_change");
+  validate_->add_flag("--strict", strict_, "Exit with 1 on warnings, too");
 
-  explain_ = app.add_subcommand("explain", "What every rule has to do with a request; charges nothing");
-  explain_->add_option("--config", config_, "The config")->type_name("FILE")->capture_default_str();
-  explain_->add_option("--state", state_, "What was spent, from this state file; without it, nothing was")
+  explain_ = app.add_subcommand("explain", "Explain which rules apply to a request, and why; charges nothing");
+  explain_->add_option("--config", config_, "Config file")->type_name("FILE")->capture_default_str();
+  explain_->add_option("--state", state_, "Read what was used from this state file; default: nothing used")
       ->type_name("FILE");
   request_.add(*explain_);
-  explain_->add_flag("--json", json_, "As one JSON object");
+  explain_->add_flag("--json", json_, "Print one JSON object");
 
   schema_ = app.add_subcommand("schema", "Print the JSON Schema of a config, for editors");
 }
@@ -77,7 +79,7 @@ int PolicyCommands::validate() const {
     auto loaded = load_envoy(*files, policy->envoy.algorithm);
     if (!loaded) return complain(loaded.error().message);
     warnings.insert(warnings.end(), loaded->warnings.begin(), loaded->warnings.end());
-    of_envoy = ", " + std::to_string(loaded->rules->rules().size()) + " limits of Envoy's";
+    of_envoy = ", " + counted(loaded->rules->rules().size(), "limit") + " from Envoy's files";
   }
   for (const std::string& warning : warnings) std::fprintf(stderr, "%s (warning)\n", warning.c_str());
   if (!against_.empty()) {
@@ -87,12 +89,12 @@ int PolicyCommands::validate() const {
     for (const std::string& line : changes.lines) std::printf("%s\n", line.c_str());
     for (const std::string& line : changes.refused) {
       std::fprintf(stderr, "%s: %s%s\n", file_.c_str(), line.c_str(),
-                   force_ ? " (forced)" : "; --force if it is meant");
+                   force_ ? " (forced)" : "; use --force if it is intended");
     }
     if (!changes.refused.empty() && !force_) return 1;
   }
-  std::printf("%s: %zu rules%s, %s\n", file_.c_str(), policy->rules.size(), of_envoy.c_str(),
-              warnings.empty() ? "fine" : "with warnings");
+  std::printf("%s: %s%s, %s\n", file_.c_str(), counted(policy->rules.size(), "rule").c_str(), of_envoy.c_str(),
+              warnings.empty() ? "valid" : "valid with warnings");
   return strict_ && !warnings.empty() ? 1 : 0;
 }
 
@@ -105,7 +107,7 @@ int PolicyCommands::explain() {
     return complain(policy.error().message + (is_away ? "; name the config with --config FILE" : ""));
   }
   if (!state_.empty() && access(state_.c_str(), R_OK) != 0) {
-    return complain("weir: " + state_ + ": there is no such state file");
+    return complain("weir: " + state_ + ": no such state file");
   }
   auto limiter = open_limiter({.keys = state_.empty() ? 1'000U : 0U, .file = state_, .sweeping = Sweeping::by_hand});
   if (!limiter) return complain("weir: " + limiter.error().message);
@@ -113,8 +115,9 @@ int PolicyCommands::explain() {
   if (const auto applied = gate.apply(*std::move(policy)); !applied)
     return complain("weir: " + applied.error().message);
   if (!gate.policy().plans.source.empty()) {
-    std::fputs("weir: no database of plans is asked here: --plan says which it is; weir keys explain asks a server\n",
-               stderr);
+    std::fputs(
+        "weir: this command does not query the plan database; name the plan with --plan, or use weir keys explain\n",
+        stderr);
   }
   const auto explanation = gate.explain(*request);
   if (!explanation) return complain("weir: " + explanation.error().message);

@@ -24,7 +24,7 @@ Result<RemoteAnswer> parse_answer(const std::string& text) {
   const char* const digits = text.data() + kBegin.size();
   if (!text.starts_with(kBegin) || end == text.npos ||
       std::from_chars(digits, digits + 3, answer.status).ec != std::errc{}) {
-    return away(text.empty() ? "it hung up" : "what answers there does not speak HTTP");
+    return away(text.empty() ? "the server closed the connection" : "the answer is not HTTP");
   }
   answer.body = text.substr(end + 4);
   return answer;
@@ -34,24 +34,27 @@ Result<RemoteAnswer> parse_answer(const std::string& text) {
 
 void Remote::add(CLI::App& app, const char* about) {
   app.add_option(option_, address_, about)->type_name("ADDR")->capture_default_str();
-  app.add_option("--tls-ca", trust_.ca, "Who may have signed the server's certificate, if ADDR begins with https://")
+  app.add_option("--tls-ca", trust_.ca,
+                 "CA of the server's certificate, if ADDR begins with https://; default: the system's CAs")
       ->type_name("FILE");
   auto* const certificate =
-      app.add_option("--tls-cert", trust_.certificate, "Show it this certificate, if it wants one")->type_name("FILE");
-  auto* const key = app.add_option("--tls-key", trust_.key, "Its private key")->type_name("FILE")->needs(certificate);
+      app.add_option("--tls-cert", trust_.certificate, "Client certificate, if the server requires one")
+          ->type_name("FILE");
+  auto* const key = app.add_option("--tls-key", trust_.key, "Private key of the client certificate")
+                        ->type_name("FILE")
+                        ->needs(certificate);
   certificate->needs(key);
 }
 
 void Remote::add_token(CLI::App& app) {
-  app.add_option("--token-file", token_file_, "What the admin port wants to be told, if it wants a token")
-      ->type_name("FILE");
+  app.add_option("--token-file", token_file_, "Token of the admin API, if the server requires one")->type_name("FILE");
 }
 
 CLI::App* Remote::add_subcommand(CLI::App& app, const char* name, const char* about) {
   CLI::App* const one = app.add_subcommand(name, about);
-  add(*one, "The server's admin port");
+  add(*one, "Admin API address of the server");
   add_token(*one);
-  one->add_flag("--json", json_, "The server's answer as it is");
+  one->add_flag("--json", json_, "Print the server's JSON answer");
   return one;
 }
 
@@ -81,7 +84,7 @@ Result<RemoteAnswer> Remote::call(std::string_view method, std::string_view targ
   }
   request.append("\r\n").append(body);
   auto answer = talk(*where, request);
-  const std::string cannot_ask = "cannot ask the server at " + load::to_string(*where) + ": ";
+  const std::string cannot_ask = "cannot query the server at " + load::to_string(*where) + ": ";
   if (!answer) return fail(answer.error().code, cannot_ask + answer.error().message);
   if (answer->status == 400 && answer->body.starts_with(kTlsWords)) {
     return away(cannot_ask + "this port speaks TLS; write " + option_ + " https://" + load::to_string(*where));
@@ -91,7 +94,7 @@ Result<RemoteAnswer> Remote::call(std::string_view method, std::string_view targ
 
 Result<RemoteAnswer> Remote::talk(const load::Target& target, const std::string& request) const {
   const auto advise = [this](const Error& error) {
-    return fail(error.code, error.message + ". Is weir serve running? Say where with " + option_ + " ADDR");
+    return fail(error.code, error.message + ". Is weir serve running? Set its address with " + option_ + " ADDR");
   };
   auto wire = Wire::open(target, patience_ms_);
   if (!wire) return advise(wire.error());
@@ -116,7 +119,7 @@ Result<JsonValue> Remote::json(std::string_view method, std::string_view target,
   std::string said = value ? value->at("detail").text : std::string();
   if (said.empty()) said = "status " + std::to_string(answer->status);
   if (answer->status == 401) said += "; name the token with --token-file FILE";
-  return fail(ErrorCode::unavailable, "the server at " + address_ + " refuses: " + said);
+  return fail(ErrorCode::unavailable, "the server at " + address_ + " refused the request: " + said);
 }
 
 Result<int> Remote::print(const Call& call, const std::function<std::string(const JsonValue&)>& words) const {
@@ -142,7 +145,8 @@ std::string reach_of(const JsonValue& answer) {
 std::string fleet_note(const JsonValue& answer) {
   const JsonValue& nodes = answer.at("nodes");
   if (nodes.kind != JsonValue::Kind::number || nodes.whole() < 2) return {};
-  return "counted by this server alone; the fleet has " + nodes.text + ": ask each with --admin, and add them up\n";
+  return "counts of this server only; the fleet has " + nodes.text +
+         " servers: query each with --admin and add the counts\n";
 }
 
 std::string in_query(std::string_view text) {

@@ -49,22 +49,23 @@ void RequestFlags::add(CLI::App& app) {
   const auto text = [&app](const char* name, std::string& value, const char* about) {
     app.add_option(name, value, about)->type_name("TEXT");
   };
-  text("--user", user_, "Who sends it");
-  text("--api-key", api_key_, "The key it is sent with");
-  text("--ip", ip_, "The address it comes from");
-  text("--tenant", tenant_, "The tenant");
-  text("--plan", plan_, "The plan");
-  text("--method", method_, "GET, POST, ...");
-  text("--host", host_, "The host it is for");
-  text("--path", path_, "The path, with its query");
-  app.add_option("--header", headers_, "A header field; may be given several times")->type_name("NAME:VALUE");
-  app.add_option("--entry", entries_, "A descriptor entry")->type_name("NAME=VALUE");
-  app.add_option("--cost", cost_, "What it costs")->type_name("N")->capture_default_str();
+  text("--user", user_, "User of the request");
+  text("--api-key", api_key_, "API key of the request");
+  text("--ip", ip_, "IP address of the client");
+  text("--tenant", tenant_, "Tenant of the request");
+  text("--plan", plan_, "Plan of the request");
+  text("--method", method_, "HTTP method: GET, POST, ...");
+  text("--host", host_, "Host of the request");
+  text("--path", path_, "Path of the request, with its query");
+  app.add_option("--header", headers_, "Header field; repeatable")->type_name("NAME:VALUE");
+  app.add_option("--entry", entries_, "Descriptor entry; repeatable")->type_name("NAME=VALUE");
+  app.add_option("--cost", cost_, "Permits that the request costs")->type_name("N")->capture_default_str();
 }
 
 Result<Request> RequestFlags::request() {
-  return split_all(headers_, header_fields_, "--header is written like --header x-org:acme")
-      .and_then([&] { return split_all(entries_, entry_fields_, "--entry is written like --entry remote=acme"); })
+  return split_all(headers_, header_fields_, "invalid --header; write it like --header x-org:acme")
+      .and_then(
+          [&] { return split_all(entries_, entry_fields_, "invalid --entry; write it like --entry remote=acme"); })
       .map([&] {
         return Request{.user = user_,
                        .api_key = api_key_,

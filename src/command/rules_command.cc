@@ -14,13 +14,14 @@
 namespace weir {
 
 const char* const kRulesExamples =
-    "  weir rules list                                       each rule, its mode, and what it has counted\n"
-    "  weir rules mode login shadow --for 10min              it only watches, for a time\n"
-    "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits that clients bring along hold\n"
-    "  weir rules changes                                    who turned what, when, and what still holds\n"
-    "  weir rules undo                                       takes the last change back; undo 7: that one\n"
-    "  weir rules apply new.yaml                             in force over the file, until it is undone\n"
-    "  weir rules reload                                     read the config file again, now\n"
+    "  weir rules list                                       each rule, its mode and its counts\n"
+    "  weir rules mode login shadow --for 10min              deny nothing, only count, for 10 minutes\n"
+    "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits that requests contain still apply\n"
+    "  weir rules changes                                    runtime changes: who, what, when, and which are in "
+    "effect\n"
+    "  weir rules undo                                       undo the last change; undo 7: change 7\n"
+    "  weir rules apply new.yaml                             use this config instead of the file, until it is undone\n"
+    "  weir rules reload                                     reload the config file now\n"
     "\n";
 
 namespace {
@@ -46,34 +47,41 @@ std::string joined(const JsonValue& list) {
 }  // namespace
 
 RulesCommand::RulesCommand(CLI::App& app) {
-  rules_ = app.add_subcommand("rules", "The rules of a running server: what they count, and what is turned");
+  rules_ = app.add_subcommand("rules", "Manage the rules of a running server: list, mode, kill switch, changes");
   rules_->require_subcommand(1);
-  list_ = server_.add_subcommand(*rules_, "list", "Each rule, its mode and its counts");
-  show_ = server_.add_subcommand(*rules_, "show", "The policy in force, as YAML");
-  mode_ = server_.add_subcommand(*rules_, "mode", "Turn one rule: enforce, shadow or off");
-  mode_->add_option("RULE", rule_, "The rule's name")->required();
+  list_ = server_.add_subcommand(*rules_, "list", "List each rule, its mode and its counts");
+  show_ = server_.add_subcommand(*rules_, "show", "Print the config in effect, as YAML");
+  mode_ = server_.add_subcommand(*rules_, "mode", "Set the mode of a rule: enforce, shadow or off");
+  mode_->add_option("RULE", rule_, "Name of the rule")->required();
   mode_->add_option("MODE", to_, "enforce, shadow or off")
       ->required()
       ->check(CLI::IsMember({"enforce", "shadow", "off"}));
   kill_ = server_.add_subcommand(
       *rules_, "kill-switch",
-      "All rules off at once, bans too, or on again; limits that clients bring along and overload deny all the same");
-  kill_->add_option("STATE", to_, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
-  apply_ = server_.add_subcommand(*rules_, "apply", "Put a policy in force over the config file, until it is undone");
-  apply_->add_option("FILE", file_, "The policy; - is the standard input")->required();
-  apply_->add_flag("--force", force_, "Beyond the policy's max_change");
-  undo_ = server_.add_subcommand(*rules_, "undo", "Take a change back");
-  undo_->add_option("ID", id_, "Its number; without it, the last that holds")->check(whole_number_to(UINT64_MAX));
-  changes_ = server_.add_subcommand(*rules_, "changes", "Who turned what, when, and what still holds");
-  changes_->add_option("-n", count_, "How many")->type_name("N")->check(whole_number_to(1'000))->capture_default_str();
-  reload_ = server_.add_subcommand(*rules_, "reload", "Read the config file again");
+      "Turn all rules and bans off at once, or on again; limits that requests contain and overload still deny");
+  kill_->add_option("STATE", to_, "on: all rules are off; off: rules apply again")
+      ->required()
+      ->check(CLI::IsMember({"on", "off"}));
+  apply_ = server_.add_subcommand(*rules_, "apply", "Use a config instead of the config file, until it is undone");
+  apply_->add_option("FILE", file_, "Config to use; - reads the standard input")->required();
+  apply_->add_flag("--force", force_, "Accept changes beyond max_change");
+  undo_ = server_.add_subcommand(*rules_, "undo", "Undo a change");
+  undo_->add_option("ID", id_, "Number of the change; default: the last one in effect")
+      ->check(whole_number_to(UINT64_MAX));
+  changes_ =
+      server_.add_subcommand(*rules_, "changes", "List runtime changes: who, what, when, and which are in effect");
+  changes_->add_option("-n", count_, "Number of changes")
+      ->type_name("N")
+      ->check(whole_number_to(1'000))
+      ->capture_default_str();
+  reload_ = server_.add_subcommand(*rules_, "reload", "Reload the config file");
   for (CLI::App* one : {mode_, kill_}) {
-    one->add_option("--for", for_, "For so long: 10min, 1h; without it, until it is undone")
+    one->add_option("--for", for_, "Duration: 10min, 1h; default: until it is undone")
         ->type_name("TIME")
         ->check(why_not_lasting);
   }
   for (CLI::App* one : {mode_, kill_, apply_}) {
-    one->add_option("--reason", reason_, "Why, for whoever reads the changes")->type_name("TEXT");
+    one->add_option("--reason", reason_, "Reason, recorded with the change")->type_name("TEXT");
   }
 }
 
@@ -102,7 +110,7 @@ Result<int> RulesCommand::turn(const char* target, std::string members) {
     std::string out = "done";
     if (answer.at("id").kind == JsonValue::Kind::number) {
       const std::string& id = answer.at("id").text;
-      out = "change " + id + " is in force; weir rules undo " + id + " takes it back";
+      out = "change " + id + " is in effect; undo it with: weir rules undo " + id;
     }
     return out + "\n" + reach_of(answer) + lines_of(answer.at("changes"));
   });
@@ -121,7 +129,7 @@ Result<int> RulesCommand::show() {
 
 Result<int> RulesCommand::list() {
   return server_.print({"GET", "/admin/v1/rules"}, [](const JsonValue& answer) {
-    TableText table({"rule", "mode", "per", "limits", ">allowed", ">denied", ">in shadow", "last hit"});
+    TableText table({"rule", "mode", "per", "limits", ">allowed", ">denied", ">shadow denied", "last hit"});
     for (const JsonValue& rule : answer.at("rules").items) {
       std::string mode = rule.at("mode").text;
       if (mode != rule.at("configured_mode").text) mode += " (changed)";
@@ -136,15 +144,15 @@ Result<int> RulesCommand::list() {
 Result<int> RulesCommand::changes() {
   const std::string target = "/admin/v1/changes?n=" + std::to_string(count_);
   return server_.print({"GET", target}, [](const JsonValue& answer) {
-    TableText table({">id", "at", "who", "what", "holds", "reason"});
+    TableText table({">id", "at", "who", "what", "in effect", "reason"});
     for (const JsonValue& change : answer.at("changes").items) {
-      std::string holds = change.at("active").is_true ? "yes" : "no";
-      if (!change.at("until").text.empty()) holds += ", until " + change.at("until").text;
-      if (change.at("undone_by").whole() > 0) holds += ", undone by " + change.at("undone_by").text;
-      table.add({change.at("id").text, change.at("at").text, change.at("who").text, change.at("what").text, holds,
+      std::string in_effect = change.at("active").is_true ? "yes" : "no";
+      if (!change.at("until").text.empty()) in_effect += ", until " + change.at("until").text;
+      if (change.at("undone_by").whole() > 0) in_effect += ", undone by " + change.at("undone_by").text;
+      table.add({change.at("id").text, change.at("at").text, change.at("who").text, change.at("what").text, in_effect,
                  change.at("reason").text});
     }
-    return table.rows() == 0 ? std::string("nothing was changed\n") : table.text();
+    return table.rows() == 0 ? std::string("no changes\n") : table.text();
   });
 }
 

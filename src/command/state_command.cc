@@ -8,26 +8,26 @@
 namespace weir {
 
 const char* const kStateExamples =
-    "  weir state inspect state.weir                    how full it is, under which limits; also while in use\n"
-    "  weir state export state.weir | jq .remaining     a line of JSON for each live key; keys appear as hashes\n"
-    "  weir state resize state.weir --keys 5000000      made anew with other room; whoever uses it must stop first\n"
+    "  weir state inspect state.weir                    fill level and limits; also while in use\n"
+    "  weir state export state.weir | jq .remaining     a line of JSON for each live key; keys are hashed\n"
+    "  weir state resize state.weir --keys 5000000      change the capacity; stop the server first\n"
     "\n";
 
 StateCommand::StateCommand(CLI::App& app) {
-  state_ = app.add_subcommand("state", "Look into a state file, or change its size");
+  state_ = app.add_subcommand("state", "Inspect a state file, or change its size");
   state_->require_subcommand(1);
-  inspect_ = state_->add_subcommand("inspect", "How full it is, and under which limits");
-  export_ = state_->add_subcommand("export", "A line of JSON for each live key");
-  resize_ = state_->add_subcommand("resize", "Make it anew with other room; nobody may be using it");
+  inspect_ = state_->add_subcommand("inspect", "Show the fill level and the limits");
+  export_ = state_->add_subcommand("export", "Print a line of JSON for each live key");
+  resize_ = state_->add_subcommand("resize", "Change the capacity; stop the server first");
   for (CLI::App* one : {inspect_, export_, resize_}) {
-    one->add_option("FILE", file_, "The state file")->required();
+    one->add_option("FILE", file_, "State file")->required();
   }
-  resize_->add_option("--keys", size_.keys, "Room for so many live keys")
+  resize_->add_option("--keys", size_.keys, "Capacity in live keys")
       ->type_name("N")
       ->check(whole_number_to(1'000'000'000));
   resize_
       ->add_option("--memory", size_.memory_bytes,
-                   "Bytes of the whole; what the keys leave is for logs and permits in flight")
+                   "Total size in bytes; what the keys do not need is for logs and permits in flight")
       ->type_name("BYTES")
       ->check(whole_number_to(kMemoryMax));
 }

@@ -17,7 +17,7 @@
 namespace weir {
 
 const char* const kTopExamples =
-    "  weir top                                 of the server on this machine; q leaves\n"
+    "  weir top                                 the server on this machine; q quits\n"
     "  weir top --admin 10.0.0.7:8082 --token-file token\n"
     "  weir top --once                          one screen as text, for scripts\n"
     "\n";
@@ -90,17 +90,17 @@ std::string over_the_last(std::string_view text) {
 }  // namespace
 
 TopCommand::TopCommand(CLI::App& app) {
-  top_ = app.add_subcommand("top", "Watch a running server: rates, rules, and who is busiest");
-  top_->add_option("--by", by_, "Order keys by hits or denied")
+  top_ = app.add_subcommand("top", "Watch a running server: rates, rules and top clients");
+  top_->add_option("--by", by_, "Sort keys by hits or denied")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"hits", "denied"}))
       ->capture_default_str();
-  top_->add_option("--every", every_, "Seconds between two looks")
+  top_->add_option("--every", every_, "Refresh interval in seconds")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 60.0))
       ->capture_default_str();
-  top_->add_flag("--once", once_, "Print one screen and leave");
-  server_.add(*top_, "The server's admin port");
+  top_->add_flag("--once", once_, "Print one screen and exit");
+  server_.add(*top_, "Admin API address of the server");
   server_.add_token(*top_);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "command/table_text.h"
+#include "protocol/seconds.h"
 #include "weir/usage.h"
 
 namespace weir {
@@ -108,9 +109,8 @@ void TopScreen::take(TopAnswers answers, Micros now) {
 std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
   std::vector<Line> out;
   const JsonValue& status = last_.status;
-  std::string head = "weir " + status.at("version").text + "   up " +
-                     std::to_string(status.at("uptime_seconds").whole()) + " s   " +
-                     status.at("config").at("rules").text + " rules";
+  std::string head = "weir " + status.at("version").text + "   up " + time_text(status.at("uptime_seconds").number()) +
+                     "   " + counted(status.at("config").at("rules").text, "rule");
   if (status.at("table").at("capacity").whole() > 0) {
     head += "   table " + percent(status.at("table").at("fill").number(), 1);
   }
@@ -118,7 +118,8 @@ std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
   if (!last_.problem.empty()) out.push_back({last_.problem, Tone::alarm});
   if (status.at("kill_switch").is_true) out.push_back({"KILL SWITCH: all rules are off", Tone::alarm});
   const JsonValue& reload = status.at("config").at("last_reload");
-  if (!reload.at("error").text.empty()) out.push_back({"last reload failed: " + reload.at("error").text, Tone::alarm});
+  if (!reload.at("error").text.empty())
+    out.push_back({"config reload failed: " + reload.at("error").text, Tone::alarm});
 
   std::string doors;
   for (const JsonValue& door : status.at("listeners").items) {
@@ -150,14 +151,15 @@ std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
          refused > 0 ? Tone::plain : Tone::quiet});
   }
   out.push_back({});
-  out.push_back({"most " + std::string(by) + ", last " + last_.keys.at("seconds").text + " s" + std::string(12, ' ') +
-                     "hits    denied  rule              key",
-                 Tone::head});
+  const std::string most = "most " + std::string(by) + ", last " + time_text(last_.keys.at("seconds").number());
+  out.push_back(
+      {padded(most, 30) + padded("hits", 6, true) + padded("denied", 10, true) + "  " + padded("rule", 16) + "  key",
+       Tone::head});
   for (const JsonValue& key : last_.keys.at("keys").items) {
     out.push_back({padded(key.at("hits").text, 36, true) + padded(key.at("denied").text, 10, true) + "  " +
                    padded(key.at("rule").text, 16) + "  " + printable(key.at("key").text)});
   }
-  if (last_.keys.at("keys").items.empty()) out.push_back({"nobody yet", Tone::quiet});
+  if (last_.keys.at("keys").items.empty()) out.push_back({"no keys yet", Tone::quiet});
   return out;
 }
 

@@ -11,10 +11,10 @@
 namespace weir {
 
 const char* const kUsageExamples =
-    "  weir usage user:42                         what it spent, by rule and day, in the last 30 days\n"
+    "  weir usage user:42                         usage by rule and day, in the last 30 days\n"
     "  weir usage tenant:acme --from 2026-11-01 --to 2026-11-30 --rule search --csv >bill.csv\n"
-    "  weir usage --top 20 --days 7               who spent most in a week\n"
-    "  weir usage '*' --days 1                    today, by rules that count all together\n"
+    "  weir usage --top 20 --days 7               subjects with the most usage in a week\n"
+    "  weir usage '*' --days 1                    today's usage of rules that count all clients together\n"
     "\n";
 
 namespace {
@@ -60,9 +60,7 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
   const auto &rows = answer.at("rows").items, &unknown = answer.at("unknown").items;
   std::string out;
   if (rows.empty()) {
-    out =
-        (subject.empty() ? "nobody spent anything from " : printable(subject) + " spent nothing that is known from ") +
-        days + '\n';
+    out = (subject.empty() ? "no usage from " : printable(subject) + ": no known usage from ") + days + '\n';
   } else if (subject.empty()) {
     TableText table({">used", ">denied", "rule", "subject, " + days});
     for (const JsonValue& row : rows) {
@@ -80,8 +78,8 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
     out = table.text();
   }
   for (const JsonValue& one : unknown) {
-    out += printable(one.at("day").text + ": by " + one.at("rule").text + " it spent " + one.at("at_most").text +
-                     " at most; there was no room to know it better") +
+    out += printable(one.at("day").text + ": at most " + one.at("at_most").text + " used by rule " +
+                     one.at("rule").text + "; not exact, as there were more than --usage-subjects") +
            '\n';
   }
   return out + fleet_note(answer);
@@ -96,21 +94,22 @@ std::string file_of(const JsonValue& answer) {
 }  // namespace
 
 UsageCommand::UsageCommand(CLI::App& app) {
-  usage_ = server_.add_subcommand(app, "usage", "What a subject spent by rule and day, or who spent most");
+  usage_ = server_.add_subcommand(app, "usage",
+                                  "Show a subject's usage by rule and day, or the subjects with the most usage");
   usage_->add_option("SUBJECT", subject_,
-                     "user:42, tenant:acme, api_key:KEY, ip:192.0.2.1; without one, who spent most");
-  usage_->add_option("--rule", rule_, "By this rule only")->type_name("NAME");
-  usage_->add_option("--days", days_, "So many, the last of them today")
+                     "user:42, tenant:acme, api_key:KEY, ip:192.0.2.1; default: those with the most usage");
+  usage_->add_option("--rule", rule_, "Only for this rule")->type_name("NAME");
+  usage_->add_option("--days", days_, "Number of days, today included")
       ->type_name("N")
       ->check(whole_number_to(36'500))
       ->capture_default_str();
-  usage_->add_option("--from", from_, "From this day on, such as 2026-11-01; days are those of UTC")->type_name("DAY");
-  usage_->add_option("--to", to_, "To this day, which is included")->type_name("DAY");
-  usage_->add_option("--top", top_, "Without a subject: so many")
+  usage_->add_option("--from", from_, "First day, such as 2026-11-01, in UTC")->type_name("DAY");
+  usage_->add_option("--to", to_, "Last day, included")->type_name("DAY");
+  usage_->add_option("--top", top_, "Without a subject: number of subjects")
       ->type_name("N")
       ->check(whole_number_to(10'000))
       ->capture_default_str();
-  usage_->add_flag("--csv", csv_, "As comma-separated values, for a spreadsheet");
+  usage_->add_flag("--csv", csv_, "Print comma-separated values, for a spreadsheet");
 }
 
 std::optional<int> UsageCommand::run() {

@@ -27,7 +27,7 @@ struct FreeStream {
 
 std::string openssl_words() {
   const char* const why = ERR_reason_error_string(ERR_peek_last_error());
-  return why != nullptr ? why : "it hung up";
+  return why != nullptr ? why : "the server closed the connection";
 }
 
 // Verifies the certificate against a DNS name or an IP address.
@@ -47,13 +47,13 @@ Result<void> load_trust(SSL_CTX* context, const TlsTrust& trust) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   const bool has_authorities = trust.ca.empty() ? SSL_CTX_set_default_verify_paths(context) == 1
                                                 : SSL_CTX_load_verify_file(context, trust.ca.c_str()) == 1;
-  if (!has_authorities) return refused("--tls-ca: " + trust.ca + " holds no certificate that can be read");
+  if (!has_authorities) return refused("--tls-ca: no readable certificate in " + trust.ca);
   if (trust.certificate.empty()) return {};
   if (SSL_CTX_use_certificate_chain_file(context, trust.certificate.c_str()) != 1) {
-    return refused("--tls-cert: " + trust.certificate + " holds no certificate that can be read");
+    return refused("--tls-cert: no readable certificate in " + trust.certificate);
   }
   if (SSL_CTX_use_PrivateKey_file(context, trust.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return refused("--tls-key: " + trust.key + " holds no key that fits " + trust.certificate);
+    return refused("--tls-key: no key in " + trust.key + " that matches " + trust.certificate);
   }
   return {};
 }
@@ -96,7 +96,7 @@ bool Wire::wait_for(short what) const {
 }
 
 Result<void> Wire::connected() const {
-  if (!wait_for(POLLOUT)) return away("nobody answers there");
+  if (!wait_for(POLLOUT)) return away("connection timed out");
   int error = 0;
   socklen_t size = sizeof error;
   if (getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error != 0) return away(std::strerror(error));
@@ -105,12 +105,12 @@ Result<void> Wire::connected() const {
 
 Result<void> Wire::secure(const std::string& host, const TlsTrust& trust) {
   tls_ = std::make_unique<Tls>();
-  if (!tls_->context) return away("there is no memory for TLS");
+  if (!tls_->context) return away("out of memory for TLS");
   if (auto loaded = load_trust(tls_->context.get(), trust); !loaded) return loaded;
   tls_->stream.reset(SSL_new(tls_->context.get()));
   SSL* const stream = tls_->stream.get();
   if (stream == nullptr || SSL_set_fd(stream, socket_) != 1 || !expect_host(stream, host)) {
-    return away("TLS cannot begin: " + openssl_words());
+    return away("cannot start TLS: " + openssl_words());
   }
   for (;;) {
     ERR_clear_error();
@@ -118,16 +118,16 @@ Result<void> Wire::secure(const std::string& host, const TlsTrust& trust) {
     if (result == 1) return {};
     const int wanted = SSL_get_error(stream, result);
     if (wanted != SSL_ERROR_WANT_READ && wanted != SSL_ERROR_WANT_WRITE) break;
-    if (!wait_for(wanted == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT)) return away("it does not answer in TLS");
+    if (!wait_for(wanted == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT)) return away("TLS handshake timed out");
   }
   if (const long distrust = SSL_get_verify_result(stream); distrust != X509_V_OK) {
-    return away(std::string("its certificate is not trusted: ") + X509_verify_cert_error_string(distrust) +
-                "; name who signed it with --tls-ca FILE");
+    return away(std::string("the server's certificate is not trusted: ") + X509_verify_cert_error_string(distrust) +
+                "; name its CA with --tls-ca FILE");
   }
   if (ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_WRONG_VERSION_NUMBER) {
-    return away("it does not speak TLS; write http:// before its address");
+    return away("the server does not speak TLS; write http:// before its address");
   }
-  return away("no TLS came about: " + openssl_words());
+  return away("TLS handshake failed: " + openssl_words());
 }
 
 Result<std::size_t> Wire::send_some(std::string_view bytes) {
@@ -146,7 +146,7 @@ Result<std::size_t> Wire::send_some(std::string_view bytes) {
       if (sent >= 0) return static_cast<std::size_t>(sent);
       if (errno != EAGAIN && errno != EINTR) return away(std::strerror(errno));
     }
-    if (!wait_for(wanted)) return away("it takes no request");
+    if (!wait_for(wanted)) return away("sending the request timed out");
   }
 }
 
@@ -166,7 +166,7 @@ Result<std::size_t> Wire::receive_some(char* room, std::size_t size) {
       if (came >= 0) return static_cast<std::size_t>(came);
       if (errno != EAGAIN && errno != EINTR) return away(std::strerror(errno));
     }
-    if (!wait_for(wanted)) return away("it does not answer");
+    if (!wait_for(wanted)) return away("the server does not answer");
   }
 }
 
@@ -186,7 +186,7 @@ Result<std::string> Wire::receive_all(std::size_t most) {
     if (!size) return fail(size.error());
     if (*size == 0) return all;
     all.append(bytes, *size);
-    if (all.size() > most) return away("its answer is too long");
+    if (all.size() > most) return away("the answer is longer than " + std::to_string(most) + " bytes");
   }
 }
 

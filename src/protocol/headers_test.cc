@@ -170,12 +170,15 @@ TEST(Seconds, AreRoundedUp) {
 }
 
 TEST(Seconds, AreWrittenForPeople) {
-  const std::pair<double, const char*> texts[] = {
-      {0, "0 s"},           {-1, "0 s"},           {0.000001, "1 ms"},          {0.25, "250 ms"},
-      {0.9991, "1 s"},      {7.5, "7.5 s"},        {9.900001, "10 s"},          {34, "34 s"},
-      {34.296544, "35 s"},  {59.000001, "1 min"},  {90, "1 min 30 s"},          {3'599, "59 min 59 s"},
-      {3'600, "1 h"},       {22'320, "6 h 12 min"}, {86'399, "1 d"},             {273'600, "3 d 4 h"},
-      {31'536'000, "365 d"}};
+  const std::pair<double, const char*> texts[] = {{0, "0 s"},           {-1, "0 s"},
+                                                  {0.000001, "1 ms"},   {0.25, "250 ms"},
+                                                  {0.9991, "1 s"},      {7.5, "7.5 s"},
+                                                  {9.900001, "10 s"},   {34, "34 s"},
+                                                  {34.296544, "35 s"},  {59.000001, "1 min"},
+                                                  {90, "1 min 30 s"},   {3'599, "59 min 59 s"},
+                                                  {3'600, "1 h"},       {22'320, "6 h 12 min"},
+                                                  {86'399, "1 d"},      {273'600, "3 d 4 h"},
+                                                  {31'536'000, "365 d"}};
   for (const auto& [seconds, text] : texts) EXPECT_EQ(time_text(seconds), text) << seconds;
   EXPECT_EQ(time_text(Micros{34'000'001}), "35 s");
   EXPECT_EQ(time_text(Micros{INT64_MAX}).substr(0, 9), "106751991");

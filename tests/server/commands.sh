@@ -26,7 +26,7 @@ has "a peek charges nothing" "4 of 5 left" "$said"
 for _ in 1 2 3 4; do weir check --user 42; done
 weir check --user 42
 is "a denial: exit code 3" 3 "$code"
-has "and when to come again" "denied by steps: 0 of 5 left, again in " "$said"
+has "and when to come again" "denied by steps: 0 of 5 left, retry in " "$said"
 weir check --user 42 --json
 has "as JSON, what the server said" '"remaining":0' "$said"
 weir check --ip 192.0.2.1 --path /other
@@ -35,24 +35,24 @@ weir check --key a --limit 2/year
 has "by a limit of its own" "allowed: 1 of 2 left" "$said"
 weir check --key a --limit 2/parsec
 is "a limit that is none: exit code 1" 1 "$code"
-has "and why" "refuses: " "$said"
+has "and why" "refused the request: " "$said"
 said=$("$program" check --user 1 --http 127.0.0.1:1 2>&1)
 is "nobody there: exit code 1" 1 "$?"
-has "and what to do" "Is weir serve running? Say where with --http ADDR" "$said"
+has "and what to do" "Is weir serve running? Set its address with --http ADDR" "$said"
 
 weir keys explain --user 42 --path /x
 has "explain: every rule" "+ steps" "$said"
 has "  also those that do not hold it" "- login" "$said"
 has "  with what is left" "5/year (fixed_window)" "$said"
 weir keys reset steps --user 42
-is "reset" "steps: forgotten" "$said"
+is "reset" "steps: reset" "$said"
 weir keys reset steps --user 42
-is "again" "steps: there was nothing to forget" "$said"
+is "again" "steps: nothing to reset" "$said"
 weir check --user 42
 has "and it counts from the beginning" "4 of 5 left" "$said"
 weir check --path /all
 weir keys reset all
-is "a rule that counts by nothing needs no attributes" "all: forgotten" "$said"
+is "a rule that counts by nothing needs no attributes" "all: reset" "$said"
 weir keys reset steps
 is "one that does needs them: exit code 1" 1 "$code"
 weir keys reset stepz --user 42
@@ -94,7 +94,7 @@ for change in 'rules mode login off' 'rules kill-switch on' 'keys ban --user 7';
   done
 done
 weir rules mode login off --for 1h --reason "too strict"
-has "a mode" "is in force; weir rules undo" "$said"
+has "a mode" "is in effect; undo it with: weir rules undo" "$said"
 weir rules list
 has "which is seen" "off (changed)" "$said"
 for _ in 1 2 3 4 5; do weir check --ip 192.0.2.1 --path /login; done
@@ -110,9 +110,9 @@ for _ in 1 2 3 4 5 6 7; do weir check --user 7; done
 is "until it is off" 3 "$code"
 sed 's/5.year/9\/year/' "$work/weir.yaml" >"$work/new.yaml"
 weir rules apply "$work/new.yaml" --reason "more for all"
-has "apply" "is in force" "$said"
+has "apply" "is in effect" "$said"
 weir rules show
-has "shows in the policy" "9/year" "$said"
+has "shows in the config" "9/year" "$said"
 is "and the file is as it was" yes "$(grep -q 5/year "$work/weir.yaml" && echo yes)"
 weir rules changes
 has "changes: who and why" "more for all" "$said"

@@ -13,19 +13,19 @@ YAML
 start_server --config "$work/well.yaml" --state "$work/state"
 doctor
 is "a server that is well: exit code 0" 0 "$code"
-has "its rules" "ok    1 of 1 rules are enforced" "$said"
+has "its rules" "ok    rules enforced: 1 of 1" "$said"
 has "its table" "ok    the table is 0.0 % full" "$said"
 # Within a root of its own, the list of mounts need not have what the root is on; then doctor does not name it.
 shows_mount() { awk -v place="$1" '$2 == place {found = 1} END {exit !found}' /proc/self/mounts; }
 has "where its state is" "the state is in $work/state$(shows_mount / && echo ", on ")" "$said"
-has "its trust" "ok    1 ranges of trusted proxies" "$said"
-has "its descriptors" "descriptors for" "$said"
+has "its trust" "ok    1 trusted proxy range" "$said"
+has "its descriptors" "file descriptor limit" "$said"
 has "its clock" "clock" "$said"
 doctor --json
 is "as JSON" 0 "$(python3 -c 'import json,sys; json.load(sys.stdin)["findings"][0]["what"]' <<<"$said"; echo $?)"
 "$program" rules mode steps shadow --admin "127.0.0.1:$admin_port" >/dev/null
 doctor
-has "what was turned" "rule steps was turned to shadow while running" "$said"
+has "what was changed" "rule steps was changed to shadow at runtime" "$said"
 has "no rule holds" "no rule is enforced" "$said"
 "$program" rules kill-switch on --admin "127.0.0.1:$admin_port" >/dev/null
 doctor
@@ -45,7 +45,7 @@ is "wide trust fails it" 1 "$code"
 has "it says so" "trusted_proxies covers every address (0.0.0.0/0)" "$said"
 has "very wide trust" "very many addresses (8.0.0.0/5)" "$said"
 has "a rule that has expired" "rule sale has expired" "$said"
-has "no state file" "there is no state file" "$said"
+has "no state file" "no state file: a restart" "$said"
 has "too few descriptors" "raise the limit" "$said"
 doctor --strict
 is "--strict: exit code 1" 1 "$code"

@@ -20,7 +20,7 @@ at_least "examples in the README" "${#readme[@]}" 5
 for file in "$work"/published/*.yaml; do
   is "${file##*/}: is taken" 0 "$("$program" import envoy "$file" --explain >/dev/null 2>"$work/said"; echo $?)"
   rules=$("$program" import envoy "$file" 2>"$work/said")
-  is "${file##*/}: is imported" "0 fine" \
+  is "${file##*/}: is imported" "0 valid" \
     "$("$program" validate - <<<"$rules" >"$work/valid" 2>&1; echo "$?" "$(sed 's/.*, //' "$work/valid")")"
 done
 start_server --envoy "$reference_source/examples/ratelimit/config"

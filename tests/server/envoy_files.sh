@@ -160,7 +160,7 @@ comes "SIGHUP" d 3
 
 # weir validate reads them, too.
 printf 'import: {envoy: v1}\n' >"$work/weir.yaml"
-has "validated" "0 rules, 1 limits of Envoy's, fine" "$("$program" validate "$work/weir.yaml" 2>&1)"
+has "validated" "0 rules, 1 limit from Envoy's files, valid" "$("$program" validate "$work/weir.yaml" 2>&1)"
 sed -i 's/year/fortnight/' "$work/v1/d.yaml"
 has "validated: bad" "v1/d.yaml:3:33: the unit 'fortnight'" "$("$program" validate "$work/weir.yaml" 2>&1)"
 sed -i 's/fortnight/year/' "$work/v1/d.yaml"

@@ -29,17 +29,17 @@ ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "{\"user\":\"$2\",\"path\":\"/s
 says() { [[ $(weir_on "$1" nodes) == *"$2"* ]]; }
 
 echo "# nodes"
-until_true 20 says 0 "2 nodes on redis://127.0.0.1:$redis_port, which is asked"
+until_true 20 says 0 "2 nodes on redis://127.0.0.1:$redis_port, available for"
 is "both know both" 0 $?
 said=$(weir_on 0 nodes)
-is "one of them is asked" 1 "$(grep -c '(asked)' <<<"$said")"
+is "one of them is asked" 1 "$(grep -c '(this server)' <<<"$said")"
 is "they have the same policy" no "$(grep -q mixed <<<"$said" && echo yes || echo no)"
 has "and say who they are" "$(hostname)" "$said"
 echo "store: redis://127.0.0.1:$redis_port" >>"$work/other.yaml"
 errs+=("$work/err${#server_pids[@]}")
 start_server --config "$work/other.yaml" --store-deadline 1000 --drain-delay 0
 https+=("$http") admins+=("127.0.0.1:$admin_port") pids+=("$pid")
-until_true 20 says 0 "a mixed fleet"
+until_true 20 says 0 "mixed fleet"
 is "another policy is shown" 0 $?
 has "as JSON" '"mixed":true' "$(weir_on 2 nodes --json)"
 metrics=$(curl -s -m 60 "http://${admins[0]}/metrics")
@@ -50,7 +50,7 @@ has "metrics: Redis is asked" "weir_store_up 1" "$metrics"
 for words in 'usage user:42' 'usage --top 3' 'keys top' 'rules list'; do
   # shellcheck disable=SC2086
   said=$(weir_on 0 $words)
-  has "weir $words: whose numbers they are" "counted by this server alone; the fleet has 3: ask each" "$said"
+  has "weir $words: whose numbers they are" "counts of this server only; the fleet has 3 servers: query each" "$said"
 done
 has "and in JSON" '"nodes":3' "$(weir_on 0 rules list --json)"
 has "what a rule lets through without Redis" "Redis away: up to 100 on 3 servers, each its share (local)" \
@@ -97,7 +97,7 @@ doctor() {
 until_true 20 says 0 "4 nodes on"
 doctor
 has "all is well with Redis" "ok    limits are shared through redis://127.0.0.1:$redis_port" "$said"
-has "the mixed fleet" "warn  the 4 servers of the fleet do not all have" "$said"
+has "the mixed fleet" "warn  mixed fleet: the 4 servers do not all have" "$said"
 redis-cli -p "$redis_port" CONFIG SET maxmemory 1gb >/dev/null
 redis-cli -p "$redis_port" CONFIG SET maxmemory-policy allkeys-lru >/dev/null
 doctor
@@ -111,7 +111,7 @@ fallen() { [[ $(ask 0 1 1) == *'"decided_by":"local"'* ]]; }
 until_true 20 fallen
 is "a Redis without memory is gone on without" 0 $?
 finds() { [[ $(weir_on 0 doctor) == *"$1"* ]]; }
-until_true 20 finds "it may use no more memory"
+until_true 20 finds "it is out of memory"
 is "OOM" 0 $?
 redis-cli -p "$redis_port" CONFIG SET maxmemory 0 >/dev/null
 is_strict() { [[ $(ask "$1" warm) == *'"decided_by":"strict"'* ]]; }
@@ -119,17 +119,17 @@ until_true 20 is_strict 0
 is "it is asked again" 0 $?
 redis-cli -p "$redis_port" ACL SETUSER default -evalsha >/dev/null
 until_true 20 fallen
-until_true 20 finds "its user may not do what limits need"
+until_true 20 finds "its user lacks permissions"
 is "wrong rights" 0 $?
 redis-cli -p "$redis_port" ACL SETUSER default +@all >/dev/null
 until_true 20 is_strict 0
 redis-cli -p "$redis_port" ACL SETUSER default resetchannels >/dev/null
-until_true 20 finds "so none is remembered"
+until_true 20 finds "so servers cache no denials"
 is "the channel is forbidden" 0 $?
 has "what is to be permitted" "+subscribe +publish &weir:*" "$(weir_on 0 doctor)"
 has "and the log says it, too" "refuses the cache invalidation channel" "$(cat "${errs[0]}")"
 redis-cli -p "$redis_port" ACL SETUSER default allchannels >/dev/null
-heard_again() { ! finds "so none is remembered"; }
+heard_again() { ! finds "so servers cache no denials"; }
 until_true 20 heard_again
 is "until it is permitted" 0 $?
 until_true 20 is_strict 0
@@ -137,10 +137,10 @@ until_true 20 is_strict 0
 echo "# while Redis is away"
 kill -KILL "$redis_pid"
 wait "$redis_pid" 2>/dev/null
-for n in 0 1; do until_true 20 says "$n" "is NOT asked"; done
+for n in 0 1; do until_true 20 says "$n" "UNAVAILABLE"; done
 doctor
 is "it fails the doctor" 1 "$code"
-until_true 20 finds "nobody listens there"
+until_true 20 finds "nothing listens at this address"
 is "with the cause" 0 $?
 weir_on 0 keys ban --user trent --for 1h >/dev/null
 weir_on 1 keys ban --user peggy --for 1h >/dev/null

@@ -56,7 +56,7 @@ start_on "redis://default@127.0.0.1:$redis_port?password_file=$work/pass"
 until_true 20 finds 0 "if it speaks no TLS, write redis://"
 is "TLS to a plain port" 0 $?
 is "doctor warns of a server that never reached Redis" 0 "$(finds 0 "admits whole limits"; echo $?)"
-has "so does weir nodes" "its share is the whole limit" "$("$program" nodes --admin "${admins[0]}" 2>&1)"
+has "so does weir nodes" "it admits whole limits" "$("$program" nodes --admin "${admins[0]}" 2>&1)"
 at=127.0.0.1:$redis_port
 until_true 20 finds 1 "Redis at $at: Redis: the map of the cluster: $at: ERR This instance has cluster support disabled"
 is "a cluster that is none" 0 $?
@@ -66,9 +66,9 @@ rm "$work/pass"
 for type in normal pubsub; do redis-cli -p "$redis_port" CLIENT KILL TYPE "$type" SKIPME yes >/dev/null; done
 until_true 20 finds 2 "the password file $work/pass cannot be opened"
 is "a password file that has gone" 0 $?
-finds 2 "it is read at each connect: mend it"
+finds 2 "fix the file: the server reads it at each connect"
 is "  and what to do" 0 $?
-is "nobody is sent to the network for it" 1 "$(finds 2 "can this machine reach it" && echo 0 || echo 1)"
+is "nobody is sent to the network for it" 1 "$(finds 2 "check that this machine reaches it" && echo 0 || echo 1)"
 sleep 5 # of an outage in which nothing new happens
 for n in 0 1 2; do
   is "server $n: the outage began once" 1 "$(grep -c "Redis is unavailable; each rule follows" "${errs[n]}")"

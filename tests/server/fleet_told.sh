@@ -99,10 +99,10 @@ until_true 20 is_old
 is "the age of the other grows" 0 $?
 weir_on 0 nodes
 is "weir nodes fails" 1 "$code"
-has "says that Redis is not asked" "is NOT asked for" "$said"
-has "and of when the list is" "this is what was known then" "$said"
+has "says that Redis is unavailable" "UNAVAILABLE for" "$said"
+has "and of when the list is" "old: Redis has not answered since" "$said"
 weir_on 0 doctor
-is "the doctor does not call that well" 0 "$(grep -c 'ok .*all with the same policy' <<<"$said")"
+is "the doctor does not call that well" 0 "$(grep -c 'ok .*all with the same config' <<<"$said")"
 kill -CONT "$redis_pid"
 until_true 20 all_made strict
 is "it is asked again" 0 $?
@@ -110,7 +110,7 @@ until_true 20 is_denied 1 mm2
 is "the ban holds on the other server" 0 $?
 has "the key is still spent" '"allowed":false' "$(ask 1 '{"ip":"192.0.2.80","path":"/login"}')"
 weir_on 0 keys reset login --ip 192.0.2.80
-is "now it is reset" "0 login: forgotten" "$code $said"
+is "now it is reset" "0 login: reset" "$code $said"
 has "for all" '"allowed":true' "$(ask 1 '{"ip":"192.0.2.80","path":"/login"}')"
 until_true 20 tells 1 "reset login: ip 192.0.2.80" rules changes
 is "and listed on the other" 0 $?
@@ -133,12 +133,12 @@ has "a ban says where it holds" "on this server only, until the other servers re
 has "and why" "Redis refuses to write the shared runtime changes: " "$said"
 is_denied 0 zz1
 is "there it does" 0 $?
-until_true 20 tells 0 "FAIL  changes do not reach all servers: Redis refuses to write the shared runtime changes" doctor
+until_true 20 tells 0 "FAIL  runtime changes do not reach all servers: Redis refuses to write the shared runtime changes" doctor
 is "the doctor names it" 0 $?
 has "and the rights" "+zrevrange +zrangebyscore +zadd +zremrangebyscore ~weir:*" "$said"
 is "and is not content" 1 "$code"
 is "nor does it speak of a rollout" 0 "$(grep -c rollout <<<"$said")"
-until_true 20 tells 1 "has changes that the others do not have: 1" doctor
+until_true 20 tells 1 "has runtime changes that other servers lack: 1" doctor
 is "the other server's doctor knows of it" 0 $?
 is "and does not speak of a rollout" 0 "$(grep -c rollout <<<"$said")"
 weir_on 0 nodes
@@ -152,7 +152,7 @@ is "with them it holds on the other" 0 $?
 until_true 20 silent 0 "changes do not reach" doctor
 is "and the doctor is content" 0 $?
 make_user -zrevrange
-until_true 20 tells 1 "changes do not reach all servers: Redis refuses to read the shared runtime changes" doctor
+until_true 20 tells 1 "runtime changes do not reach all servers: Redis refuses to read the shared runtime changes" doctor
 is "a list that cannot be read" 0 $?
 make_user
 until_true 20 silent 1 "changes do not reach" doctor

@@ -45,7 +45,7 @@ is "weir nodes ends with 1" 1 $?
 has "and says why" "this server does not join the fleet: 2 servers with the prefix weir: use version 1" "$said"
 said=$("$program" doctor --admin "127.0.0.1:$admin_port" 2>&1)
 is "weir doctor ends with 1" 1 $?
-has "and says why" "this server does not join the fleet, and each rule's on_backend_error holds" "$said"
+has "and says why" "this server does not join the fleet, and each rule's on_backend_error applies" "$said"
 has "checks are decided without Redis" '"decided_by":"local"' \
   "$(curl -s "$http/v1/check" -d '{"path":"/search","user":"ada"}')"
 is "nothing of this version is in Redis" "" "$(redis-cli -p "$redis_port" --scan --pattern 'weir:2[a-z]*')"
@@ -57,6 +57,6 @@ old_servers late
 is_told() { fleet | grep -q "limits are admitted twice: 1 server with the prefix weir: uses version 1"; }
 until_true 60 is_told
 is "a server that has joined reports those that come later" 0 $?
-has "in doctor, too" "two fleets count apart, so limits are admitted twice" \
+has "in doctor, too" "two fleets count separately, so limits are admitted twice" \
   "$("$program" doctor --admin "127.0.0.1:$admin_port" 2>&1)"
 finish

@@ -54,7 +54,8 @@ has "some are denied" "429:" "$statuses"
 is "and the rule still decides: a fresh client" 200 "$(check another)"
 kill -TERM "$pid"
 until_true 60 is_gone "$pid"
-has "the state file can be inspected" "logs are kept as two counts" "$("$program" state inspect "$work/state" 2>&1)"
+has "the state file can be inspected" "logs were compacted to two counts" \
+  "$("$program" state inspect "$work/state" 2>&1)"
 
 start_server --config "$work/weir.yaml" --state "$work/state"
 is "what was used is still used after a restart" 429 "$(check fresh)"

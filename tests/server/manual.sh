@@ -54,7 +54,7 @@ is "many of them were looked for" yes "$([ "$(wc -w <<<"$keys")" -ge 40 ] && ech
 
 # Its example is one.
 awk '/^\.EX/{inside = 1; next} /^\.EE/{exit} inside' <<<"$page" >"$work/weir.yaml"
-has "the example of weir.yaml(5) is right" "rules, fine" "$("$program" validate --strict "$work/weir.yaml" 2>&1)"
+has "the example of weir.yaml(5) is right" "rules, valid" "$("$program" validate --strict "$work/weir.yaml" 2>&1)"
 
 has "a page that is not there" "weir.yaml" "$("$program" manual weirs 2>&1)"
 finish

@@ -64,11 +64,11 @@ sql "INSERT INTO weir_plans(subject, plan) VALUES ('user:50', 'gold'), ('user:51
 comes "a sound row" 50 "is on gold"
 while read -r what row; do
   sql "$row"
-  comes "$what: refused, and named" 50 "makes no sense"
+  comes "$what: refused, and named" 50 "invalid row"
   has "$what: its subject keeps what it had" "user:50 is on gold: 20/year" "$(plan show user:50)"
   has "$what: nobody else is touched" "user:51 is on pro" "$(plan show user:51)"
   sql "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:50'; DELETE FROM weir_overrides"
-  is_sound() { ! shows 50 "makes no sense"; }
+  is_sound() { ! shows 50 "invalid row"; }
   until_true 20 is_sound || is "$what: mended" yes no
 done <<'ROWS'
 NULL UPDATE weir_plans SET plan = NULL WHERE subject = 'user:50'
@@ -110,7 +110,7 @@ away "locked"
 holds "locked"
 is "locked: a new subject has the default" 3 "$(passed 60 5)"
 at_least "locked: its age" "$(metric weir_plans_age_seconds)" 0.1
-has "locked: the status says so" "away" "$(plan status)"
+has "locked: the status says so" "unavailable" "$(plan status)"
 has "locked: nothing can be written, and it says why" "lock" "$(plan set user:60 pro)"
 exec {hold}>&-
 wait "$holder" 2>/dev/null

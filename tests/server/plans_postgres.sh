@@ -52,9 +52,9 @@ while read -r what row; do
   until_true 20 metric_is weir_plans_refused_total "$refused" ||
     is "$what: refused" "$refused" "$(metric weir_plans_refused_total)"
   is "$what: its subject keeps what it had" '"limit":20' "$(limit 42)"
-  has "$what: named" "makes no sense: user:42" "$(plan status)"
+  has "$what: named" "invalid row: user:42" "$(plan status)"
   pg "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'; DELETE FROM weir_overrides"
-  is_sound() { ! plan status | grep -q "makes no sense"; }
+  is_sound() { ! plan status | grep -q "invalid row"; }
   until_true 20 is_sound || is "$what: mended" yes no
 done <<'ROWS'
 NULL UPDATE weir_plans SET plan = NULL WHERE subject = 'user:42'

@@ -13,7 +13,7 @@ weir() { timeout 30 "$program" "$@" 2>&1; }
 cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
 out=$(weir validate "$work/weir.yaml")
 is "a good config: exit code" 0 $?
-has "a good config is called fine" "7 rules, fine" "$out"
+has "a good config is called valid" "7 rules, valid" "$out"
 cat >"$work/bad.yaml" <<'YAML'
 rules:
   - {name: a, alogrithm: token_bucket, per: usr, limit: 100/minit}
@@ -63,7 +63,7 @@ sed 's/600\/minute/6\/minute/' "$work/weir.yaml" >"$work/cut.yaml"
 out=$(weir validate "$work/cut.yaml" --against "$work/weir.yaml")
 is "a cut of 100x: exit code" 1 $?
 has "a cut of 100x is told" "changed: address: 600/minute -> 6/minute" "$out"
-has "and needs --force" "--force if it is meant" "$out"
+has "and needs --force" "use --force if it is intended" "$out"
 weir validate "$work/cut.yaml" --against "$work/weir.yaml" --force >/dev/null
 is "forced: exit code" 0 $?
 
@@ -120,7 +120,7 @@ ask() { curl -s --max-time 20 -o "$work/body" -w '%{http_code}' "$http/v1/check"
 login='{"path":"/api/login","method":"POST","ip":"192.0.2.1"}'
 codes=$(for _ in 1 2 3 4 5 6; do ask "$login"; echo; done | uniq -c | tr -s ' \n' ' ')
 is "five logins, then 429" " 5 200 1 429 " "$codes"
-has "the rule and the window that denied" '"rule":"login","limit_text":"5/5min","reason":"limited"' "$(cat "$work/body")"
+has "the rule and the limit that denied" '"rule":"login","limit_text":"5/5min","reason":"limited"' "$(cat "$work/body")"
 has "for people" '"message":"Try again in ' "$(cat "$work/body")"
 out=$(post "$login")
 has "the headers name it, too" 'RateLimit: "login: 5/5min";r=0;t=' "$out"

@@ -52,7 +52,7 @@ done
 is "two servers admit ten of fourteen together" 10 "$allowed"
 kill -STOP "$first_pid"
 is "one is stopped, the other goes on" 10 "$(spend user:other 14)"
-has "inspect, while in use" "room for 20,0" "$("$program" state inspect "$state" 2>&1 | tr -d '\n')"
+has "inspect, while in use" "capacity 20,0" "$("$program" state inspect "$state" 2>&1 | tr -d '\n')"
 has "resize refuses while in use" "in use" "$("$program" state resize "$state" --keys 50000 2>&1)"
 kill -CONT "$first_pid"
 is "and goes on itself" 10 "$(resp_port=$first_port spend user:third 14)"

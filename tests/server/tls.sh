@@ -90,21 +90,21 @@ has "weir check" "allowed" \
   "$("$program" check --http "https://localhost:$http_port" --tls-ca "$work/ca.pem" --key a --limit 5/min 2>&1)"
 has "without https://" "this port speaks TLS; write --admin https://127.0.0.1:$admin_port" \
   "$("$program" rules list --admin "127.0.0.1:$admin_port" 2>&1)"
-has "an authority that did not sign it" "its certificate is not trusted" \
+has "an authority that did not sign it" "the server's certificate is not trusted" \
   "$("$program" rules list "${secure_admin[@]:0:2}" --tls-ca "$work/other_ca.pem" 2>&1)"
-has "no authority" "name who signed it with --tls-ca FILE" \
+has "no authority" "name its CA with --tls-ca FILE" \
   "$("$program" rules list --admin "https://127.0.0.1:$admin_port" 2>&1)"
 certificate ca elsewhere 30 DNS:elsewhere
 free_port elsewhere_port
 openssl s_server -quiet -accept "$elsewhere_port" -cert "$work/elsewhere.pem" -key "$work/elsewhere.key" &>/dev/null &
 elsewhere=$!
 until_true 10 serial_at "$elsewhere_port" >/dev/null
-has "a certificate for another address" "its certificate is not trusted: IP address mismatch" \
+has "a certificate for another address" "the server's certificate is not trusted: IP address mismatch" \
   "$("$program" rules list --admin "https://127.0.0.1:$elsewhere_port" --tls-ca "$work/ca.pem" 2>&1)"
-has "a certificate for another name" "its certificate is not trusted: hostname mismatch" \
+has "a certificate for another name" "the server's certificate is not trusted: hostname mismatch" \
   "$("$program" rules list --admin "https://localhost:$elsewhere_port" --tls-ca "$work/ca.pem" 2>&1)"
 kill "$elsewhere"
-has "no file of authorities" "--tls-ca: $work/none.pem" \
+has "no file of authorities" "--tls-ca: no readable certificate in $work/none.pem" \
   "$("$program" rules list "${secure_admin[@]:0:2}" --tls-ca "$work/none.pem" 2>&1)"
 
 # --- what is not let in ----------------------------------------------------------------------------------------------
@@ -196,8 +196,8 @@ is "a Redis client with a certificate" PONG "$(secure_redis --cert "$work/client
 mine=(check --http "https://127.0.0.1:$http_port" --tls-ca "$work/ca.pem" --key a --limit 5/min)
 has "weir check with a certificate" "allowed" \
   "$("$program" "${mine[@]}" --tls-cert "$work/client.pem" --tls-key "$work/client.key" 2>&1)"
-has "weir check without" "cannot ask the server" "$("$program" "${mine[@]}" 2>&1)"
-has "TLS where there is none" "it does not speak TLS; write http:// before its address" \
+has "weir check without" "cannot query the server" "$("$program" "${mine[@]}" 2>&1)"
+has "TLS where there is none" "the server does not speak TLS; write http:// before its address" \
   "$("$program" rules list --admin "https://127.0.0.1:$admin_port" 2>&1)"
 has "a Redis client without" "rror" "$(secure_redis ping)"
 is "a door that was left out is plain" ok "$(curl -s -m 60 "http://127.0.0.1:$admin_port/livez")"

@@ -42,10 +42,10 @@ fits() { begins_with_head && [ "$(terminal capture-pane -p -J | LC_ALL=C.UTF-8 w
 is "a small window: no line is too long, and the head is there" yes "$(until_true 10 fits && echo yes)"
 terminal resize-window -x 120 -y 30
 kill -STOP "$pid"
-is "a server that does not answer: it says so" yes "$(until_true 15 shows 'it does not answer' && echo yes)"
+is "a server that does not answer: it says so" yes "$(until_true 15 shows 'the server does not answer' && echo yes)"
 kill -CONT "$pid"
 is "and goes on when it does" yes "$(until_true 15 shows 'login *enforce *ip' && echo yes)"
-is "  without the complaint" no "$(shows 'it does not answer' && echo yes || echo no)"
+is "  without the complaint" no "$(shows 'the server does not answer' && echo yes || echo no)"
 terminal send-keys q
 is "q leaves" yes "$(until_true 15 shows 'left 0' && echo yes)"
 is "and the screen is as it was" "" "$(screen | grep login)"

@@ -23,7 +23,7 @@ csv() {
 has_ended() { is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
 
 run_server
-has "nobody at first" "nobody spent anything from" "$(usage)"
+has "nobody at first" "no usage from" "$(usage)"
 for _ in 1 2 3 4 5 6 7; do check '{"user":"42","path":"/search"}'; done
 redis WEIR.CHECK user 43 path /search >/dev/null
 redis CL.THROTTLE inline 15 30 60 >/dev/null
@@ -56,7 +56,7 @@ has "no subject" "is no subject: write it like user:42" "$(usage 42)"
 has "no day" "is no day; write it like" "$(usage user:42 --from tomorrow)"
 has "unknown parameters are told" "unknown parameter 'subjct=user:42'; use subject=user:42" "$(api '?subjct=user:42')"
 has "no number" "top is 'x'; give a whole number" "$(api '?top=x')"
-is "another day knows nothing" "user:42 spent nothing that is known from 2020-01-01 to 2020-01-31" \
+is "another day knows nothing" "user:42: no known usage from 2020-01-01 to 2020-01-31" \
   "$(usage user:42 --from 2020-01-01 --to 2020-01-31)"
 metrics=$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")
 has "metrics tell how many" "weir_usage_accounts 4" "$metrics"
@@ -120,7 +120,7 @@ for user in {1..30}; do check "{\"user\":\"$user\",\"path\":\"/search\"}"; done
 for _ in 1 2 3; do check '{"user":"big","path":"/search"}'; done
 read -r n error _ <<<"$(csv user:big search)"
 is "a number is a bound: $n, less $error at most" yes "$([ "$n" -ge 3 ] && [ $((n - error)) -le 3 ] && echo yes)"
-has "who is not known spent so much at most" "at most; there was no room to know it better" "$(usage user:1)"
+has "who is not known has used so much at most" "not exact, as there were more than --usage-subjects" "$(usage user:1)"
 has "metrics tell that some were left out" "weir_usage_accounts 10" \
   "$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")"
 kill -TERM "$pid"
