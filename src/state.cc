@@ -138,7 +138,7 @@ std::string totals_text(const table::Totals& totals, const table::Region& region
                 grouped(totals.compact) + " logs were compacted to two counts, as the arena was full; raise --memory");
   }
   text += row("evicted", grouped(totals.evicted) + " live keys; " + grouped(totals.early) + " new keys denied early");
-  if (totals.no_room > 0) text += row("no room", grouped(totals.no_room) + " requests denied; raise --keys");
+  if (totals.no_room > 0) text += row("no_room", grouped(totals.no_room) + " requests denied; raise --keys");
   text += row("swept", grouped(totals.swept) + " expired keys");
   if (totals.unreadable > 0) text += row("damaged", grouped(totals.unreadable) + " unreadable slots");
   return text;
@@ -180,8 +180,7 @@ Result<std::string> resize_state(const std::string& path, const StateSize& size)
            mebibytes(geometry.arena_lines * sizeof(table::Line)) + " of logs";
   };
   return path + ": capacity " + room(resized->after) + ", before: " + room(resized->before) + "\n" +
-         grouped(resized->kept) + (resized->kept == 1 ? " key" : " keys") + " kept, " + grouped(resized->dropped) +
-         " expired dropped\n";
+         "keys: " + grouped(resized->kept) + " kept, " + grouped(resized->dropped) + " dropped (expired)\n";
 }
 
 }  // namespace weir

@@ -106,7 +106,7 @@ TEST_F(State, IsResizedOnlyWhenNobodyUsesIt) {
   const auto text = resize_state(path_, {.keys = 5'000});
   ASSERT_TRUE(text) << text.error().message;
   EXPECT_TRUE(has(*text, "capacity 5,103 keys")) << *text;
-  EXPECT_TRUE(has(*text, "1 key kept, 0 expired dropped")) << *text;
+  EXPECT_TRUE(has(*text, "keys: 1 kept, 0 dropped (expired)")) << *text;
   EXPECT_TRUE(has(exported(), "\"used\":3,\"remaining\":2,"));
 }
 

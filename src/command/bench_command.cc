@@ -21,9 +21,8 @@ const char* const kBenchExamples =
     "  weir bench --http :8080 --batch 100                   POST /v1/checks, 100 checks in each request\n"
     "  weir bench --grpc :8081 --connections 16              Envoy's ShouldRateLimit, 32 calls in flight on each\n"
     "\n"
-    "  --pid $(pidof weir) also reports the server's CPU time per check. On one machine, client and server compete "
-    "for\n"
-    "  cores: pin the server with taskset and the client with --cpu, and compare ratios only.\n"
+    "  --pid $(pidof weir) also reports the server's CPU time per check. On one machine, pin the server with taskset\n"
+    "  and the client with --cpu, and compare ratios only.\n"
     "\n";
 
 namespace {

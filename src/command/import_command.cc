@@ -78,7 +78,8 @@ int ImportCommand::explain() const {
   }
   std::fputs(std::string(envoy_differences()).c_str(), stdout);
   if (files_.empty()) return 0;
-  std::puts(notes.empty() ? "\nRules can express everything in these files." : "\nIn these files, but not as rules:");
+  std::puts(notes.empty() ? "\nRules can express everything in these files."
+                          : "\nIn these files, but not expressible as rules:");
   for (const std::string& note : notes) std::printf("  %s\n", note.c_str());
   return 0;
 }

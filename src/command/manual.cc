@@ -146,10 +146,9 @@ std::string program_manual(const CLI::App& program, const ExamplesOf& examples_o
   std::string out = head("weir", 1, version, "User Commands");
   out += "weir \\- rate limiter\n.SH SYNOPSIS\n.B weir\n.I COMMAND\n[options]\n.SH DESCRIPTION\n";
   out +=
-      "Weir allows or denies requests, by limits that a request contains or by the rules of a config (see\n.BR "
-      "weir.yaml "
-      "(5)).\nClients use HTTP, Envoy's gRPC rate limit service, or any Redis client. Weir charges all limits of a "
-      "request together or none.\n";
+      "Weir allows or denies requests, by limits that a request contains or by the rules of a config (see\n"
+      ".BR weir.yaml (5)).\nClients use HTTP, Envoy's gRPC rate limit service, or any Redis client. "
+      "Weir charges all limits of a request together or none.\n";
   out += block(examples_of(""));
   out += ".SH OPTIONS\n";
   for (const CLI::Option* option : options_of(program)) out += item(option_term(*option), option_about(*option));

@@ -16,7 +16,7 @@ namespace weir {
 const char* const kRulesExamples =
     "  weir rules list                                       each rule, its mode and its counts\n"
     "  weir rules mode login shadow --for 10min              deny nothing, only count, for 10 minutes\n"
-    "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits that requests contain still apply\n"
+    "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits in requests still apply\n"
     "  weir rules changes                                    runtime changes: who, what, when, and which are in "
     "effect\n"
     "  weir rules undo                                       undo the last change; undo 7: change 7\n"
@@ -58,7 +58,7 @@ RulesCommand::RulesCommand(CLI::App& app) {
       ->check(CLI::IsMember({"enforce", "shadow", "off"}));
   kill_ = server_.add_subcommand(
       *rules_, "kill-switch",
-      "Turn all rules and bans off at once, or on again; limits that requests contain and overload still deny");
+      "Turn all rules and bans off, or on again; limits in requests and overload protection still deny");
   kill_->add_option("STATE", to_, "on: all rules are off; off: rules apply again")
       ->required()
       ->check(CLI::IsMember({"on", "off"}));

@@ -79,7 +79,7 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
   }
   for (const JsonValue& one : unknown) {
     out += printable(one.at("day").text + ": at most " + one.at("at_most").text + " used by rule " +
-                     one.at("rule").text + "; not exact, as there were more than --usage-subjects") +
+                     one.at("rule").text + "; not exact, as there were more subjects than --usage-subjects") +
            '\n';
   }
   return out + fleet_note(answer);

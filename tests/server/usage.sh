@@ -120,7 +120,8 @@ for user in {1..30}; do check "{\"user\":\"$user\",\"path\":\"/search\"}"; done
 for _ in 1 2 3; do check '{"user":"big","path":"/search"}'; done
 read -r n error _ <<<"$(csv user:big search)"
 is "a number is a bound: $n, less $error at most" yes "$([ "$n" -ge 3 ] && [ $((n - error)) -le 3 ] && echo yes)"
-has "who is not known has used so much at most" "not exact, as there were more than --usage-subjects" "$(usage user:1)"
+has "who is not known used at most so much" \
+  "not exact, as there were more subjects than --usage-subjects" "$(usage user:1)"
 has "metrics tell that some were left out" "weir_usage_accounts 10" \
   "$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")"
 kill -TERM "$pid"
