@@ -199,5 +199,6 @@ sed '2s/login/lagin/' "$work/whole" >"$work/damaged"
 out=$(timeout 99 "$program" serve --config "$work/weir.yaml" --changes "$work/damaged" --http :0 --grpc off --resp off \
   --admin off 2>&1)
 is "damage elsewhere: no start" 1 $?
-has "with its place and what to do" "damaged:2: the line is damaged: its checksum does not match; remove the line" "$out"
+has "with its place and what to do" \
+  "damaged:2: the line is damaged: its checksum does not match; remove the line" "$out"
 finish

@@ -26,7 +26,9 @@ all_know() { [ "$(timeout 60 redis-cli -p "$redis_port" hlen 'weir:2!{0000}nodes
 # ask SERVER BODY: the answer's body.
 ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "$2"; }
 # made SERVER PATH [COST]: how an answer was made.
-made() { ask "$1" "{\"user\":\"warm\",\"path\":\"$2\",\"cost\":${3:-0}}" | sed -n 's/.*"decided_by":"\([a-z]*\)".*/\1/p'; }
+made() {
+  ask "$1" "{\"user\":\"warm\",\"path\":\"$2\",\"cost\":${3:-0}}" | sed -n 's/.*"decided_by":"\([a-z]*\)".*/\1/p'
+}
 is_strict() { [ "$(made "$1" /search)" == strict ]; }
 is_local() { [ "$(made "$1" /search)" == local ]; }
 # spend TIMES USER PATH SERVER...: how many are allowed, of so many on each.

@@ -14,7 +14,9 @@ for _ in 1 2 3; do
 done
 start_server --drain-delay 0
 alone_http=$http
-is_strict() { [[ $(curl -s -m 60 "$1/v1/check" -d '{"key":"w","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]; }
+is_strict() {
+  [[ $(curl -s -m 60 "$1/v1/check" -d '{"key":"w","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]
+}
 for one in "${https[@]}"; do until_true 20 is_strict "$one" || is "a server asks Redis" yes no; done
 
 # admitted FILE...: in all of them; nothing if a server of the fleet answered by itself.

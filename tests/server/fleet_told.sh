@@ -129,11 +129,13 @@ echo "# Redis refuses the list of changes"
 until_true 20 silent 0 "changes do not reach" doctor
 make_user -zadd
 weir_on 0 keys ban --user zz1 --for 1h
-has "a ban says where it holds" "on this server only, until the other servers receive it: Redis refuses to write" "$said"
+has "a ban says where it holds" \
+  "on this server only, until the other servers receive it: Redis refuses to write" "$said"
 has "and why" "Redis refuses to write the shared runtime changes: " "$said"
 is_denied 0 zz1
 is "there it does" 0 $?
-until_true 20 tells 0 "FAIL  runtime changes do not reach all servers: Redis refuses to write the shared runtime changes" doctor
+until_true 20 tells 0 \
+  "FAIL  runtime changes do not reach all servers: Redis refuses to write the shared runtime changes" doctor
 is "the doctor names it" 0 $?
 has "and the rights" "+zrevrange +zrangebyscore +zadd +zremrangebyscore ~weir:*" "$said"
 is "and is not content" 1 "$code"
@@ -152,7 +154,8 @@ is "with them it holds on the other" 0 $?
 until_true 20 silent 0 "changes do not reach" doctor
 is "and the doctor is content" 0 $?
 make_user -zrevrange
-until_true 20 tells 1 "runtime changes do not reach all servers: Redis refuses to read the shared runtime changes" doctor
+until_true 20 tells 1 \
+  "runtime changes do not reach all servers: Redis refuses to read the shared runtime changes" doctor
 is "a list that cannot be read" 0 $?
 make_user
 until_true 20 silent 1 "changes do not reach" doctor

@@ -97,7 +97,9 @@ echo "# in Redis"
 start_redis
 start_server --config "$work/weir.yaml" --envoy "$work/envoy" --store "redis://127.0.0.1:$redis_port" \
   --store-deadline 1000
-is_strict() { [[ $(curl -s "$http/v1/check" -d '{"key":"warm","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]; }
+is_strict() {
+  [[ $(curl -s "$http/v1/check" -d '{"key":"warm","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]
+}
 until_true 20 is_strict || is "the server asks Redis" yes no
 attack_all redis
 finish

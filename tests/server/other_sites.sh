@@ -46,7 +46,8 @@ is "on a path like ours" 200 "$(code "$http/auth/v1/check" "${client[@]}" "${pag
 
 echo "# the setting"
 is "an origin that is none" 1 "$("$program" serve --allow-origin ops.example.com >"$work/said" 2>&1; echo $?)"
-has "says how to write it" "--allow-origin: 'ops.example.com' is not an origin; write scheme, host" "$(cat "$work/said")"
+has "says how to write it" \
+  "--allow-origin: 'ops.example.com' is not an origin; write scheme, host" "$(cat "$work/said")"
 
 echo "# refunds of Redis clients"
 redis CL.THROTTLE k 8 9 31536000 5 >/dev/null
@@ -98,7 +99,9 @@ has "file: another cost after a restart" '"remaining":14' "$(once 3)"
 start_redis
 start_server --config "$work/weir.yaml" --store "redis://127.0.0.1:$redis_port" --store-deadline 1000 \
   --allow-origin https://ops.example.com
-is_strict() { [[ $(curl -s "$http/v1/check" -d '{"key":"warm","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]; }
+is_strict() {
+  [[ $(curl -s "$http/v1/check" -d '{"key":"warm","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]
+}
 until_true 20 is_strict || is "the server asks Redis" yes no
 check_ids redis
 is "redis: a page of another site" 403 "$(code "$http/v1/check" "${page[@]}" -d "{$login,\"cost\":-3}")"

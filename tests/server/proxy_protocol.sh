@@ -18,7 +18,8 @@ refuses() {
 }
 refuses "--proxy-protocol needs --proxy-protocol-from" --proxy-protocol http
 refuses "--proxy-protocol-from needs --proxy-protocol" --proxy-protocol-from 10.0.0.0/8
-refuses "unknown listener 'web'; write some of http,grpc,resp,admin" --proxy-protocol web --proxy-protocol-from 10.0.0.0/8
+refuses "unknown listener 'web'; write some of http,grpc,resp,admin" \
+  --proxy-protocol web --proxy-protocol-from 10.0.0.0/8
 refuses "the admin listener takes no PROXY headers" --proxy-protocol http,admin --proxy-protocol-from 10.0.0.0/8
 refuses "did you mean 10.0.0.0/8?" --proxy-protocol http --proxy-protocol-from 10.1.2.3/8
 
