@@ -1,14 +1,18 @@
 // The pages are true where a program can tell: every quota that docs/algorithms.md shows is read as the page says,
-// every whole config in a page is one, and every test that docs/guarantees.md and docs/security.md name exists.
-// (The README's examples are run by tests/readme.sh.)
+// every whole config in a page is one, docs/configuration-reference.md is what the program prints, and every test that
+// docs/guarantees.md and docs/security.md name exists. (The README's examples are run by tests/readme.sh.)
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weir/limit.h"
@@ -101,6 +105,78 @@ TEST(Docs, ShowQuotasThatAreReadAsTheySay) {
     ++rows;
   }
   EXPECT_EQ(rows, 8);
+}
+
+TEST(Docs, ListEveryKeyOfAConfig) {
+  EXPECT_TRUE(text_of(source_path("docs/configuration-reference.md")) == policy_reference())
+      << "the page is out of date; run: build/weir schema --markdown > docs/configuration-reference.md";
+}
+
+// Returns a config with `line` where this key belongs, and nothing there if `line` is empty.
+std::string config_with(const PolicyKey& key, const std::string& line) {
+  using enum PolicyKey::Place;
+  const std::string rules = "\nrules: [{name: a, per: ip, limit: 1/s}]";
+  const std::map<PolicyKey::Place, std::string> usual = {
+      {config, "@" + rules},
+      {rule, "rules: [{name: a, per: ip, limit: 1/s, @}]"},
+      {match, "rules: [{name: a, limit: 0/s, match: {@}}]"},
+      {answers, "answers: {@}" + rules},
+      {plans, "plans: {default: free, tiers: {free: 1/s}, @}" + rules},
+  };
+  const std::map<std::pair<PolicyKey::Place, std::string>, std::string> special = {
+      {{config, "rules"}, "@"},
+      {{config, "skip.paths"}, "skip: {@}" + rules},
+      {{config, "skip.preflights"}, "skip: {@}" + rules},
+      {{config, "import.envoy"}, "import: {@}"},
+      {{config, "import.algorithm"}, "import: {envoy: a, @}"},
+      {{config, "import.count_denied"}, "import: {envoy: a, @}"},
+      {{rule, "name"}, "rules: [{per: ip, limit: 1/s, @}]"},
+      {{rule, "per"}, "rules: [{name: a, limit: 1/s, @}]"},
+      {{rule, "limit"}, "plans: {default: free, tiers: {free: 1/s}}\nrules: [{name: a, per: user, @}]"},
+      {{rule, "limits"}, "rules: [{name: a, per: ip, @}]"},
+      {{rule, "phase"}, "rules: [{name: a, per: ip, limit: 1/s, algorithm: fixed_window, @}]"},
+      {{rule, "cost.header"}, "rules: [{name: a, per: ip, limit: 1/s, cost: {@}}]"},
+      {{rule, "cost.default"}, "rules: [{name: a, per: ip, limit: 1/s, cost: {header: x-cost, @}}]"},
+      {{rule, "cost.max"}, "rules: [{name: a, per: ip, limit: 1/s, cost: {header: x-cost, @}}]"},
+      {{plans, "default"}, "plans: {tiers: {free: 1/s}, @}" + rules},
+      {{plans, "tiers"}, "plans: {default: free, @}" + rules},
+      {{plans, "query"}, "plans: {source: 'sqlite:plans.db', default: free, tiers: {free: 1/s}, @}" + rules},
+  };
+  const auto found = special.find({key.place, key.name});
+  std::string text = found == special.end() ? usual.at(key.place) : found->second;
+  return text.replace(text.find('@'), 1, line);
+}
+
+std::string line_with(const PolicyKey& key, std::string_view value) {
+  return key.name.substr(key.name.find('.') + 1) + ": " + std::string(value);
+}
+
+TEST(Docs, ShowExamplesOfEveryKeyThatAreAccepted) {
+  for (const PolicyKey& key : policy_keys()) {
+    EXPECT_FALSE(key.type.empty() || key.examples.empty()) << key.name;
+    EXPECT_TRUE(key.about.ends_with('.')) << key.name;
+    std::string_view left = key.examples;
+    while (!left.empty()) {
+      const std::string text = config_with(key, line_with(key, left.substr(0, left.find('\n'))));
+      const auto policy = parse_policy(text, "example");
+      EXPECT_TRUE(policy) << policy.error().message << "\n" << text;
+      left.remove_prefix(std::min(left.size(), left.find('\n') == left.npos ? left.size() : left.find('\n') + 1));
+    }
+  }
+}
+
+TEST(Docs, TellTheDefaultThatAKeyHasWhenItIsLeftOut) {
+  int defaults = 0;
+  for (const PolicyKey& key : policy_keys()) {
+    EXPECT_NE(key.default_value.empty(), key.if_absent.empty()) << key.name << " needs a default or what is without it";
+    if (key.default_value.empty()) continue;
+    ++defaults;
+    const std::string text = config_with(key, line_with(key, key.default_value));
+    const auto with = parse_policy(text, "with"), without = parse_policy(config_with(key, ""), "without");
+    ASSERT_TRUE(with && without) << text;
+    EXPECT_EQ(*with, *without) << text;
+  }
+  EXPECT_GE(defaults, 25);
 }
 
 TEST(Docs, ShowConfigsThatAreRightAndMeanWhatTheySay) {

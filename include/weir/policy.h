@@ -216,13 +216,21 @@ std::string policy_schema();
 
 // policy_keys()
 //
-// Every key that a text may have, by its place, in the order of the parser's table; for man pages.
+// Every key that a text may have, by its place, in the order of the parser's table; for man pages. A key of a value has
+// both names: `cost.header`. A key has either a `default_value` as YAML, or says in `if_absent` what applies
+// without the key. Each line of `examples` is a value as YAML.
 struct PolicyKey {
   enum class Place { config, rule, match, answers, plans };
   Place place = Place::config;
-  std::string_view name{}, about{};
+  std::string name{};
+  std::string_view about{}, type{}, default_value{}, if_absent{}, examples{};
 };
 std::vector<PolicyKey> policy_keys();
+
+// policy_reference()
+//
+// The page docs/configuration-reference.md: every key with its type, default, meaning and examples, as Markdown.
+std::string policy_reference();
 
 // review()
 //

@@ -55,13 +55,14 @@ PolicyCommands::PolicyCommands(CLI::App& app) {
   explain_->add_flag("--json", json_, "Print one JSON object");
 
   schema_ = app.add_subcommand("schema", "Print the JSON Schema of a config, for editors");
+  schema_->add_flag("--markdown", markdown_, "Print docs/configuration-reference.md: every key, as Markdown");
 }
 
 std::optional<int> PolicyCommands::run() {
   if (*validate_) return validate();
   if (*explain_) return explain();
   if (!*schema_) return {};
-  std::fputs(policy_schema().c_str(), stdout);
+  std::fputs((markdown_ ? policy_reference() : policy_schema()).c_str(), stdout);
   return 0;
 }
 

@@ -33,7 +33,7 @@ class PolicyCommands {
   CLI::App* schema_ = nullptr;
 
   std::string file_, against_;
-  bool force_ = false, strict_ = false;
+  bool force_ = false, strict_ = false, markdown_ = false;
 
   std::string config_ = "weir.yaml", state_;
   RequestFlags request_;

@@ -1,7 +1,7 @@
 // The tables of everything that a config can say: one row per key, in the order in which they are printed.
 //
-// The parser, the printer and the schema all use these rows, so they always know the same keys. Pure; any thread may
-// call it. Tested by policy_reader_test.cc and tests/policy_text_test.cc.
+// The parser, the printer, the schema and the reference page all use these rows, so they always know the same keys.
+// Pure; any thread may call it. Tested by policy_reader_test.cc and tests/policy_text_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,12 @@ struct RuleDraft {
 
 std::span<const Field<Match>> match_fields();
 std::span<const Field<RuleDraft>> rule_fields();
+std::span<const Field<RuleCost>> cost_fields();
 std::span<const Field<AnswerStyle>> answer_fields();
 std::span<const Field<PlanPolicy>> plan_fields();
 std::span<const Field<Policy>> policy_fields();
+std::span<const Field<Policy>> skip_fields();
+std::span<const Field<Policy>> import_fields();
 
 // Reads a whole rule. Returns nothing if the node is not a map.
 std::optional<Rule> read_rule(Reader& reader, const Node& node);

@@ -78,22 +78,36 @@ void read_skip_preflights(Reader& reader, const Node& node, Policy& out) {
   out.skip_preflights = reader.boolean(node).value_or(true);
 }
 
+constexpr std::string_view kPatterns = R"({"$ref":"#/$defs/patterns"})";
+constexpr std::string_view kBoolean = R"({"type":"boolean"})";
+
 constexpr Field<Policy> kSkipFields[] = {
-    {"paths", "", "", read_skip_paths,
+    {"paths",
+     kPatterns,
+     {.about = "Paths that no rule applies to, bans included.",
+      .type = "path pattern, or a list of up to 1,000",
+      .default_value = "[]",
+      .examples = "[/health, '/static/**']"},
+     read_skip_paths,
      [](const Policy& policy) { return policy.skip.empty() ? std::string() : flow_list(policy.skip); }},
-    {"preflights", "", "", read_skip_preflights,
+    {"preflights",
+     kBoolean,
+     {.about = "Whether no rule applies to the CORS preflights of browsers (`OPTIONS`).",
+      .type = "`true` or `false`",
+      .default_value = "true",
+      .examples = "false"},
+     read_skip_preflights,
      [](const Policy& policy) { return std::string(policy.skip_preflights ? "" : "false"); }},
 };
 
 void read_skip(Reader& reader, const Node& node, Policy& out) {
   if (!node.is_map()) return read_skip_paths(reader, node, out);
-  reader.fields(node, std::span<const Field<Policy>>(kSkipFields), "paths, or a map with `paths` and `preflights`",
-                out);
+  reader.fields(node, skip_fields(), "paths, or a map with `paths` and `preflights`", out);
 }
 
 std::string print_skip(const Policy& policy) {
   if (policy.skip_preflights) return policy.skip.empty() ? "" : flow_list(policy.skip);
-  return flow_map(print_fields(std::span<const Field<Policy>>(kSkipFields), policy));
+  return flow_map(print_fields(skip_fields(), policy));
 }
 
 void read_path_case(Reader& reader, const Node& node, Policy& out) {
@@ -135,19 +149,37 @@ void read_envoy_count_denied(Reader& reader, const Node& node, Policy& out) {
 }
 
 constexpr Field<Policy> kImportFields[] = {
-    {"envoy", "", "", read_envoy_path,
+    {"envoy",
+     R"({"type":"string"})",
+     {.about = "A file or folder of Envoy's rate limit service, relative to the folder of this config.",
+      .type = "path",
+      .if_absent = "required",
+      .examples = "ratelimit"},
+     read_envoy_path,
      [](const Policy& policy) { return policy.envoy.path.empty() ? std::string() : flow_text(policy.envoy.path); }},
-    {"algorithm", "", "", read_envoy_algorithm,
+    {"algorithm",
+     R"({"$ref":"#/$defs/algorithm"})",
+     {.about = "The algorithm of all imported limits.",
+      .type = "name of an algorithm, except `concurrency`",
+      .default_value = "fixed_window",
+      .examples = "token_bucket"},
+     read_envoy_algorithm,
      [](const Policy& policy) {
        const bool is_usual = policy.envoy.algorithm == EnvoyImport{}.algorithm;
        return is_usual ? std::string() : std::string(to_string(policy.envoy.algorithm));
      }},
-    {"count_denied", "", "", read_envoy_count_denied,
+    {"count_denied",
+     kBoolean,
+     {.about = "Whether denied requests are charged, too, until the limit is full.",
+      .type = "`true` or `false`",
+      .default_value = "false",
+      .examples = "true"},
+     read_envoy_count_denied,
      [](const Policy& policy) { return std::string(policy.envoy.count_denied ? "true" : ""); }},
 };
 
 void read_import(Reader& reader, const Node& node, Policy& out) {
-  reader.fields(node, std::span<const Field<Policy>>(kImportFields), "a map with `envoy`", out);
+  reader.fields(node, import_fields(), "a map with `envoy`", out);
   if (node.is_map() && Reader::member(node, "envoy") == nullptr) {
     reader.wrong(node.at, "`import` names no files; write import: {envoy: FOLDER}");
   }
@@ -155,7 +187,7 @@ void read_import(Reader& reader, const Node& node, Policy& out) {
 
 std::string print_import(const Policy& policy) {
   if (policy.envoy.path.empty()) return "";
-  return flow_map(print_fields(std::span<const Field<Policy>>(kImportFields), policy));
+  return flow_map(print_fields(import_fields(), policy));
 }
 
 void read_store(Reader& reader, const Node& node, Policy& out) {
@@ -237,54 +269,127 @@ std::string print_rules(const Policy& policy) {
   return out;
 }
 
-constexpr std::string_view kPatterns = R"({"$ref":"#/$defs/patterns"})";
-
 // `path_case` precedes the patterns, because it decides how they are parsed.
 constexpr Field<Policy> kPolicyFields[] = {
-    {"path_case", R"({"enum":["ignored","kept"]})", "Whether /API and /api are one path (ignored, the default)",
-     read_path_case, [](const Policy& p) { return std::string(p.path_case_matters ? "kept" : ""); }},
-    {"identity", R"({"$ref":"#/$defs/per"})", "Who a client is: the first of these that is known", read_identity,
+    {"path_case",
+     R"({"enum":["ignored","kept"]})",
+     {.about = "`ignored`: /API and /api are one path. `kept`: they are two.",
+      .type = "`ignored` or `kept`",
+      .default_value = "ignored",
+      .examples = "kept"},
+     read_path_case,
+     [](const Policy& p) { return std::string(p.path_case_matters ? "kept" : ""); }},
+    {"identity",
+     R"({"$ref":"#/$defs/per"})",
+     {.about = "What identifies a client: the first of these attributes that the request has. Rules use it in `per: "
+               "identity`.",
+      .type = "attribute, or a list of 1 to 8",
+      .default_value = "[user, api_key, ip]",
+      .examples = "[header:x-org, ip]"},
+     read_identity,
      print_identity},
-    {"trusted_proxies", R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"maxItems":10000}]})",
-     "Addresses that may say who stands behind them; nobody else may", read_trusted_proxies, print_trusted_proxies},
-    {"client_ip_header", R"({"type":"string"})",
-     "Where they say it: x-forwarded-for, forwarded, or one header such as cf-connecting-ip", read_client_ip_header,
+    {"trusted_proxies",
+     R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"maxItems":10000}]})",
+     {.about = "Addresses of proxies that may report the client's address in a header. From any other peer, Weir "
+               "ignores that header.",
+      .type = "address or range, or a list of up to 10,000",
+      .default_value = "[]",
+      .examples = "[10.0.0.0/8, '2001:db8::/32']"},
+     read_trusted_proxies,
+     print_trusted_proxies},
+    {"client_ip_header",
+     R"({"type":"string"})",
+     {.about = "The header in which trusted proxies report the client's address: `x-forwarded-for`, `forwarded`, or "
+               "any header that carries one address.",
+      .type = "name of a header",
+      .default_value = "x-forwarded-for",
+      .examples = "cf-connecting-ip"},
+     read_client_ip_header,
      print_client_ip_header},
-    {"trusted_hops", R"({"type":"integer","minimum":0,"maximum":64})",
-     "Take the so-manyth address from the right instead of the first that is not trusted", read_trusted_hops,
+    {"trusted_hops",
+     R"({"type":"integer","minimum":0,"maximum":64})",
+     {.about = "Which address in the header is the client, counted from the right. 0: the first that is not a trusted "
+               "proxy.",
+      .type = "integer, 0 to 64",
+      .default_value = "0",
+      .examples = "2"},
+     read_trusted_hops,
      [](const Policy& p) { return p.trusted_hops == 0 ? std::string() : std::to_string(p.trusted_hops); }},
     {"skip",
-     R"({"anyOf":[{"$ref":"#/$defs/patterns"},{"type":"object","additionalProperties":false,"properties":)"
-     R"({"paths":{"$ref":"#/$defs/patterns"},"preflights":{"type":"boolean"}}}]})",
-     "Paths that no rule sees; OPTIONS preflights, too, unless {preflights: false}", read_skip, print_skip},
-    {"templates", kPatterns, "What `per: path` counts by in rules that name no path: ['/users/{id}']",
+     R"({"anyOf":[{"$ref":"#/$defs/patterns"},{"$ref":"#/$defs/skip"}]})",
+     {.about = "Requests that no rule applies to: these paths, and preflights of browsers.",
+      .type = "path pattern, list of up to 1,000, or a map of the keys below",
+      .default_value = "[]",
+      .examples = "[/health, '/static/**']\n{paths: [/health], preflights: false}"},
+     read_skip,
+     print_skip},
+    {"templates",
+     kPatterns,
+     {.about =
+          "Path patterns that `per: path` counts separately in rules that name no path. All other paths are one key.",
+      .type = "path pattern, or a list of up to 10,000",
+      .default_value = "[]",
+      .examples = "['/users/{id}', '/orders/**']"},
      [](Reader& r, const Node& n, Policy& p) { read_patterns(r, n, kTemplatesMax, p.templates); },
      [](const Policy& p) { return p.templates.empty() ? std::string() : flow_list(p.templates); }},
-    {"max_change", R"({"anyOf":[{"type":"integer","minimum":1,"maximum":1000000},{"enum":["off",false]}]})",
-     "A reload that lowers a limit by more than this factor (10), or drops most rules, must be forced", read_max_change,
+    {"max_change",
+     R"({"anyOf":[{"type":"integer","minimum":1,"maximum":1000000},{"enum":["off",false]}]})",
+     {.about =
+          "The largest factor by which a reload may lower a limit or raise a `cost`. Weir refuses a larger change, and "
+          "one that disables most rules or exempts every request, unless you force it. `off`: accept any change.",
+      .type = "integer, 1 to 1,000,000, or `off`",
+      .default_value = "10",
+      .examples = "4\noff"},
+     read_max_change,
      print_max_change},
-    {"answers", R"({"$ref":"#/$defs/answers"})", "How denials and limits are worded to clients",
+    {"answers",
+     R"({"$ref":"#/$defs/answers"})",
+     {.about = "Which headers and status clients receive.",
+      .type = "map of the keys of `answers`",
+      .default_value = "{}",
+      .examples = "{headers: [x-ratelimit, retry-after], deny_status: 403}"},
      [](Reader& r, const Node& n, Policy& p) { read_answers(r, n, p.answers); },
      [](const Policy& p) { return print_answers(p.answers); }},
-    {"plans", R"({"$ref":"#/$defs/plans"})", "What each plan entitles to, and the database that says who is on which",
+    {"plans",
+     R"({"$ref":"#/$defs/plans"})",
+     {.about = "The limits of each plan, and the database that assigns plans to subjects.",
+      .type = "map of the keys of `plans`",
+      .if_absent = "no plans",
+      .examples = "{default: free, tiers: {free: 100/minute, pro: [50/second, 1000/minute]}}"},
      [](Reader& r, const Node& n, Policy& p) { read_plans(r, n, p.plans); },
      [](const Policy& p) { return print_plans(p.plans); }},
     {"import",
-     R"({"type":"object","additionalProperties":false,"required":["envoy"],"properties":)"
-     R"({"envoy":{"type":"string"},"algorithm":{"enum":["fixed_window","sliding_log","sliding_window",)"
-     R"("token_bucket","leaky_bucket","leaky_meter"]},"count_denied":{"type":"boolean"}}})",
-     "Files of Envoy's rate limit service, held beside the rules: {envoy: FOLDER}; then `rules` may be left out",
-     read_import, print_import},
-    {"store", R"({"type":"string"})",
-     "Where counts are kept: memory, or a Redis that servers share: redis://host; read when the server starts",
-     read_store, [](const Policy& p) { return p.store; }},
-    {"rules", R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",
-     "Each that matches a request is charged, all or none", read_rules, print_rules},
+     R"({"$ref":"#/$defs/import"})",
+     {.about = "Files of Envoy's rate limit service. Their limits apply in addition to the rules.",
+      .type = "map of the keys below",
+      .if_absent = "nothing is imported",
+      .examples = "{envoy: ratelimit}"},
+     read_import,
+     print_import},
+    {"store",
+     R"({"type":"string"})",
+     {.about = "Where the server keeps counts: `memory`, or the address of a Redis that servers share. The server "
+               "reads it at startup; `--store` takes precedence.",
+      .type = "`memory` or an address",
+      .if_absent = "memory",
+      .examples = "redis://redis.internal:6379\n'redis+cluster://a,b,c?password_file=/etc/weir/redis.pass'"},
+     read_store,
+     [](const Policy& p) { return p.store; }},
+    {"rules",
+     R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",
+     {.about = "The rules. Weir charges the limits of all rules that apply to a request, all or none.",
+      .type = "list of 1 to 20,000 rules",
+      .if_absent = "required, unless `import` is given",
+      .examples = "[{name: login, match: {path: /api/login}, per: ip, limit: 5/minute}]"},
+     read_rules,
+     print_rules},
 };
 
 }  // namespace
 
 std::span<const Field<Policy>> policy_fields() { return kPolicyFields; }
+std::span<const Field<Policy>> skip_fields() { return kSkipFields; }
+std::span<const Field<Policy>> import_fields() { return kImportFields; }
 
 Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile,
                    TextFrom from) {

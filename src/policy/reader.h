@@ -25,11 +25,21 @@ inline constexpr std::size_t kValueBytesMax = 1'024;  // of an attribute in a co
 
 class Reader;
 
+// What people need to know about a key. The JSON Schema, the man page and docs/configuration-reference.md print it. A
+// key has either a default or a text that says what applies without the key.
+struct KeyText {
+  std::string_view about;
+  std::string_view type;
+  std::string_view default_value{};  // as YAML
+  std::string_view if_absent{};      // what applies without the key: `required`, `all requests`
+  std::string_view examples{};       // values as YAML, one per line
+};
+
 template <class T>
 struct Field {
   std::string_view name;
   std::string_view schema;  // of its value, as JSON
-  std::string_view about;
+  KeyText text;
   void (*read)(Reader&, const Node&, T&);
   std::string (*print)(const T&);  // empty if the value is the default
 };

@@ -109,6 +109,14 @@ for rule in ({"name": "a"}, {"name": "a", "limit": "1/s", "limits": ["1/s"]}, {"
     assert list(checker(schema).iter_errors({"rules": [rule]})), rule
 for wrong in ({}, {"rules": []}, {"rule": []}):
     assert list(checker(schema).iter_errors(wrong)), wrong
+keys = 0
+for place in [schema["allOf"][0], *schema["$defs"].values()]:
+    for name, key in place.get("properties", {}).items():
+        keys += 1
+        assert key["examples"], name
+        for value in key["examples"] + ([key["default"]] if "default" in key else []):
+            checker({**key, "$defs": schema["$defs"]}).validate(value)
+assert keys >= 60, keys
 print("ok")
 PY
 )
