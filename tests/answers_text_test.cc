@@ -70,17 +70,17 @@ TEST(AnswersText, SaysWhichLimitsAreNamed) {
 
 TEST(AnswersText, SaysWhatIsWrong) {
   const std::string status =
-      "`deny_status` must be a status from 400 to 499 (proxies take 5xx for a failure, and 2xx for a yes), found ";
-  const std::string hold = "`hold_max` must be a time from 0s, which never holds, to 60s, found ";
+      "`deny_status` must be a status from 400 to 499 (proxies take 5xx for a failure, and 2xx for a pass), found ";
+  const std::string hold = "`hold_max` must be a duration from 0s (never delay) to 60s, found ";
   const std::pair<std::string, std::string> cases[] = {
       {"[]",
        "w:1:10: `answers` must be a map such as {headers: [x-ratelimit, retry-after], deny_status: 403}, found a list"},
       {"{header: []}", "w:1:11: unknown key `header`, did you mean `headers`?"},
       {"{headers: [draft-3]}", "w:1:21: `headers`: unknown form 'draft-3', did you mean draft-03?"},
       {"{headers: [no]}",
-       "w:1:21: `headers`: unknown form 'no'; there are x-ratelimit, draft-03, draft-06, draft-07, draft-11 and "
-       "retry-after; [] is none"},
-      {"{headers: [draft-03, draft-11]}", "w:1:31: `headers`: RateLimit has one form at a time, draft-03 or draft-11"},
+       "w:1:21: `headers`: unknown form 'no'; known are x-ratelimit, draft-03, draft-06, draft-07, draft-11 and "
+       "retry-after; [] sends none"},
+      {"{headers: [draft-03, draft-11]}", "w:1:31: `headers`: send only one draft of RateLimit, draft-03 or draft-11"},
       {"{headers: [retry-after, retry-after]}", "w:1:34: `headers` names 'retry-after' twice"},
       {"{headers: ~}",
        "w:1:20: `headers` must be a list of header forms such as [x-ratelimit, draft-11, retry-after], or [], found "

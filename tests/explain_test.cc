@@ -51,10 +51,10 @@ TEST_F(Explain, SaysWhyARuleIsNotAboutARequest) {
       {"header", "there is no header x-org"},
       {"net", "ip is '192.0.2.1', not 10.0.0.0/8"},
       {"not", "not for user 42 and method GET"},
-      {"absent", "there is no tenant"},
-      {"must", "there is no tenant, which it requires"},
-      {"off", "it is off"},
-      {"old", "it expired at 2020-02-29T00:00:00Z"},
+      {"absent", "the request has no tenant"},
+      {"must", "the request has no tenant, which the rule requires"},
+      {"off", "the rule is off"},
+      {"old", "the rule expired at 2020-02-29T00:00:00Z"},
       {"here", "enforced"},
       {"rest", "rule here, which names a path, applies"},
   };
@@ -62,20 +62,21 @@ TEST_F(Explain, SaysWhyARuleIsNotAboutARequest) {
   EXPECT_EQ(rule_of(told, "here").key, "user '42', path /b");
   EXPECT_EQ(told.binding, "here: 1/s");
   const Explanation skipped = explained(gate, {.ip = "192.0.2.1", .path = "/Health/"});
-  EXPECT_EQ(skipped.summary, "passes: it is skipped, no rule sees it");
+  EXPECT_EQ(skipped.summary, "passes: `skip` exempts it from all rules");
   EXPECT_EQ(skipped.path, "/health");
 }
 
 TEST_F(Explain, TellsTheWorstCaseOfEveryAlgorithm) {
   const std::pair<const char*, const char*> cases[] = {
-      {"100/minute, algorithm: fixed_window", "up to 200 permits at once across a boundary, 100 from each side"},
+      {"100/minute, algorithm: fixed_window", "up to 200 permits at once across a window boundary, 100 from each side"},
       {"100/minute, algorithm: sliding_log", "never more than 100 permits in any minute"},
       {"1000000/hour, algorithm: sliding_log",
        "never more than 1000000 permits in any hour, in at most 65536 requests"},
-      {"100/minute", "up to 200 permits in any minute, if those before came at its end; on even traffic 100"},
+      {"100/minute",
+       "up to 200 permits in any minute, if the previous window's requests came at its end; with even traffic 100"},
       {"10/s burst 50", "a burst of 50 at once, so up to 60 permits in any second"},
-      {"100/5min, algorithm: leaky_bucket", "a queue of 100, let through evenly"},
-      {"0/s", "nothing: it is a ban"},
+      {"100/5min, algorithm: leaky_bucket", "a queue of 100, admitted at an even rate"},
+      {"0/s", "nothing: the rule is a ban"},
   };
   for (const auto& [limit, worst] : cases) {
     use_rules(std::string("- {name: a, per: user, limit: ") + limit + "}");
@@ -83,13 +84,13 @@ TEST_F(Explain, TellsTheWorstCaseOfEveryAlgorithm) {
   }
   use_rules("- {name: a, per: user, limit: 1000003/7day, algorithm: token_bucket}");
   const std::string slower = explained(gate, {.user = "42"}).rules[0].limits[0].worst_case;
-  EXPECT_NE(slower.find(" % slower than written, the nearest rate that can be counted"), std::string::npos) << slower;
+  EXPECT_NE(slower.find(" % slower than written, the nearest rate that Weir can count"), std::string::npos) << slower;
 }
 
 // What tests/fleet_faults_test.cc holds real fleets to.
 TEST_F(Explain, TellsTheWorstCaseWhileRedisIsAway) {
   const Limit limit = compile("100/hour burst 40", Algorithm::token_bucket).value(), ban = compile("0/s").value();
-  const std::string failover = "; after a failover of Redis 40, and what it had not copied yet once more";
+  const std::string failover = "; after a failover of Redis 40, plus charges that it had not yet replicated";
   EXPECT_EQ(when_away(limit, Fallback::local, 3), "up to 40 on 3 servers, each its share (local)" + failover);
   EXPECT_EQ(when_away(limit, Fallback::local, 50), "up to 50 on 50 servers, each its share (local)" + failover);
   EXPECT_EQ(when_away(limit, Fallback::open, 3), "up to 120 on 3 servers, each the whole limit (open)" + failover);

@@ -200,13 +200,15 @@ TEST(PlanText, TellsWhatIsWrong) {
   EXPECT_NE(plans("tiers: {free: 1/s}").find("write default: free"), std::string::npos);
   EXPECT_NE(plans("default: free").find("no `tiers`"), std::string::npos);
   EXPECT_NE(plans("default: free, tiers: {free: 1/lightyear}").find("p:1:"), std::string::npos);
-  EXPECT_NE(plans("default: free, tiers: {free: [1/s, 2/s]}").find("same time twice"), std::string::npos);
+  EXPECT_NE(plans("default: free, tiers: {free: [1/s, 2/s]}").find("two limits for the same period"),
+            std::string::npos);
   EXPECT_NE(plans("default: free, tiers: {free: 1/s}, source: mysql://x").find("sqlite:"), std::string::npos);
   EXPECT_NE(plans("default: free, tiers: {free: 1/s}, source: 'postgresql://a:b@c/d'").find("passfile"),
             std::string::npos);
   EXPECT_NE(plans("default: free, tiers: {free: 1/s}, source: sqlite:x, query: SELECT 1").find("$1"),
             std::string::npos);
-  EXPECT_NE(error_of("rules: [{name: a, per: user, limit: plan}]").find("plans that are not there"), std::string::npos);
+  EXPECT_NE(error_of("rules: [{name: a, per: user, limit: plan}]").find("the config has no `plans`"),
+            std::string::npos);
   EXPECT_NE(error_of("plans: {default: a, tiers: {a: 1/s}}\nrules: [{name: a, per: path, limit: plan}]").find("whose"),
             std::string::npos);
   EXPECT_NE(plans("default: free, tiers: {free: 10/minute, pro: 10/s burst 50}").find("give the rule an `algorithm`"),

@@ -42,7 +42,7 @@ TEST(PolicyReviewOfLimits, WarnsOfACostThatNoLimitAdmits) {
 TEST(PolicyReviewOfLimits, WarnsOfALogThatKeepsFewerRequestsThanItsLimit) {
   EXPECT_EQ(of_rule("limit: 65537/day, algorithm: sliding_log"),
             "w:2:3: rule 'a' may deny sooner than 65537/day says: a sliding_log keeps at most 65536 requests of a key; "
-            "write algorithm: sliding_window, or a limit that is no larger\n");
+            "write algorithm: sliding_window, or lower the limit\n");
 }
 
 TEST(PolicyReviewOfLimits, KeepsQuietAboutWhatCanPass) {

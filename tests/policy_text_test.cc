@@ -214,14 +214,14 @@ struct Bad {
   std::string lines;
 };
 
-constexpr std::string_view kEmpty = "the config is empty, which would be no limits at all; write at least one rule";
-constexpr std::string_view kNoRules = "there are no `rules`, which would be no limits at all; write at least one";
+constexpr std::string_view kEmpty = "the config is empty, so it limits nothing; write at least one rule";
+constexpr std::string_view kNoRules = "the config has no `rules`, so it limits nothing; write at least one rule";
 
 TEST(PolicyText, TellsWhatIsWrongWithItsPlace) {
   const std::string rule = "rules:\n- {name: a, per: ip, limit: 5/minute", ban = "rules: [{name: a, limit: 0/s}]\n";
   const Bad cases[] = {
       {rule + ", alogrithm: fixed_window}", "w:2:39: unknown key `alogrithm`, did you mean `algorithm`?"},
-      {rule + ", 'zzz\x01': 1}", "w:2:43: a control character, '\\x01'; is the file damaged, or no text at all?"},
+      {rule + ", 'zzz\x01': 1}", "w:2:43: a control character, '\\x01'; the file is damaged, or is not a text file"},
       {"ruels: []", "w:1:1: unknown key `ruels`, did you mean `rules`?\nw:1:1: " + std::string(kNoRules)},
       {rule + "}\n- {name: b, per: ip, limit: 5/minte}",
        "w:3:31: `limit`: unknown unit 'minte'; did you mean 5/minute?"},
@@ -242,9 +242,10 @@ TEST(PolicyText, TellsWhatIsWrongWithItsPlace) {
       {"rules: [5]", "w:1:9: `rules` must be a map such as {name: login, per: ip, limit: 5/minute}, found '5'"},
       {"- a", "w:1:1: the config must be a map with `rules`, found a list"},
       {rule + "}\n- {name: a, per: user, limit: 1/s}",
-       "w:3:3: a second rule is called 'a'; the first stands in line 2. Counters go by the name: give each its own"},
+       "w:3:3: a second rule is called 'a', first used in line 2; give each rule its own name, because counts belong "
+       "to it"},
       {"rules: [{name: a, match: {api_key: secret}, limit: 0/s}]",
-       "w:1:36: `api_key`: keys do not stand in a config in the clear; write this one as "
+       "w:1:36: `api_key`: a config must not contain plain API keys; write this one as "
        "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"},
       {"trusted_proxies: [10.0.0.1/8]\n" + ban,
        "w:1:19: `trusted_proxies`: '10.0.0.1/8' is not an address range: the address has bits beyond its prefix of 8; "
@@ -253,51 +254,53 @@ TEST(PolicyText, TellsWhatIsWrongWithItsPlace) {
        "w:1:8: `skip`: a path pattern begins with '/', not 'health': write '/health'\n"
        "w:1:19: `skip`: '?' in a path pattern: a query is matched by `query`; write '/a'"},
       {rule + ", limits: [1/s]}", "w:2:47: a rule has `limit` or `limits`, not both; several limits are a list"},
-      {"rules: [{name: a, limit: 5/minute}]",
-       "w:1:9: rule 'a' does not say what it counts `per`: write per: user, per: ip or per: global"},
+      {"rules: [{name: a, limit: 5/minute}]", "w:1:9: rule 'a' has no `per`; write per: user, per: ip or per: global"},
       {"rules: [{name: a, per: ip}]", "w:1:9: rule 'a' has no `limit`; write limit: 100/minute, or limit: unlimited"},
       {"rules: [{name: a, per: '{id}', match: {path: [/a, '/b/{id}']}, limit: 1/s}]",
        "w:1:9: rule 'a' counts per {id}, which its path does not name; write match: {path: '/users/{id}'}"},
       {"rules: [{name: a, match: otherwise, limit: unlimited}]",
-       "w:1:9: rule 'a' lets pass what no rule names a path of, which passes without it; leave it out"},
+       "w:1:9: rule 'a' exempts requests whose path no rule names; they pass without it, so remove the rule"},
       {"rules: [{name: a, algorithm: token_bucket, limit: unlimited}]",
-       "w:1:9: rule 'a' is unlimited: leave its algorithm out"},
+       "w:1:9: rule 'a' is unlimited, so it has no `algorithm`; remove the algorithm"},
       {"rules: [{name: a, limit: unlimited, mode: 50%}]",
-       "w:1:9: rule 'a' is unlimited for all that it matches: its mode is enforce, shadow or off"},
+       "w:1:9: rule 'a' is unlimited, so its mode cannot be a percentage; write enforce, shadow or off"},
       {rule + ", algorithm: token_bucket, phase: key}",
-       "w:2:3: rule 'a' has a `phase`, which only a fixed_window of a period has"},
+       "w:2:3: rule 'a' has phase: key, which only a fixed_window without a calendar unit can have"},
       {"rules: [{name: a, per: ip, limits: [1/min, 9/60s]}]",
-       "w:1:9: rule 'a' limits the same time twice, '1/min' and '9/60s'; keep the smaller one"},
+       "w:1:9: rule 'a' has two limits for the same period, '1/min' and '9/60s'; keep the smaller one"},
       {"rules: [{name: a, match: {header: {X-A: a, x-a: b}}, limit: 0/s}]",
        "w:1:44: the header 'x-a' is named twice; list its values in one place"},
       {"rules: [{name: a, match: {host: 'a:80'}, limit: 0/s}]",
-       "w:1:33: `host`: 'a:80' has a port, but requests are matched without theirs"},
+       "w:1:33: `host`: 'a:80' has a port; remove it, because Weir matches hosts without ports"},
       {"rules: [{name: a, match: {not: otherwise}, limit: 0/s}]",
-       "w:1:32: `not` takes plain conditions; `otherwise`, `entries` and another `not` stand beside it"},
-      {"rules: [{name: a, match: {not: {}}, limit: 0/s}]", "w:1:32: `not` of nothing matches nothing; leave it out"},
+       "w:1:32: `not` cannot contain `otherwise`, `entries` or another `not`; move them out of it"},
+      {"rules: [{name: a, match: {not: {}}, limit: 0/s}]", "w:1:32: `not` is empty; remove it, or add a condition"},
       {"rules: [{name: a, match: {user: []}, limit: 0/s}]",
-       "w:1:33: `user` must be one value or a list of some, found a list"},
-      {"rules: [{name: a, cost: {max: 5}, limit: 0/s}]", "w:1:25: `cost`: which header? Write {header: x-cost}"},
+       "w:1:33: `user` must be one value or a list of at least one, found a list"},
+      {"rules: [{name: a, cost: {max: 5}, limit: 0/s}]", "w:1:25: `cost` has no `header`; write {header: x-cost}"},
       {"identity: [path]\n" + ban, "w:1:11: `identity` cannot be path; name user, api_key, ip ..."},
-      {"rules: [{name: a, per: [ip, global], limit: 1/s}]", "w:1:29: `per`: `global` stands alone: one count for all"},
+      {"rules: [{name: a, per: [ip, global], limit: 1/s}]",
+       "w:1:29: `per`: `global` cannot be in a list: it is one count for all requests"},
       {"rules: [{name: a, per: [ip, ip], limit: 5 concurrent}]",
        "w:1:29: `per` names 'ip' twice\n"
-       "w:1:41: `limit`: permits in flight are acquired and released, which a rule cannot do; write a rate such as "
+       "w:1:41: `limit`: a rule cannot limit permits in flight; write a rate such as "
        "100/minute"},
       {ban + "---\n" + ban, "w:2:1: a second document begins here; a config is one document"},
-      {"rules: [{name: !!str a, limit: 0/s}]", "w:1:16: a tag, 'tag:yaml.org,2002:str'; write the value without one"},
+      {"rules: [{name: !!str a, limit: 0/s}]", "w:1:16: the tag 'tag:yaml.org,2002:str' is not supported; remove it"},
       {"? [a]\n: b", "w:1:3: a key must be a word, not a list or a map"},
       {"rules: &a [*a]", "w:1:12: an alias to a value that contains it; write it out"},
       {"rules: [{name: a, match: {path: /a/{id}}, limit: 0/s}]",
-       "w:1:36: this is not YAML: end of map flow not found; is a bracket open, or a value with { } [ ] , in it not in "
-       "quotes, as '/users/{id}' must be?"},
+       "w:1:36: this is not YAML: end of map flow not found; close each bracket, and put a value that contains { } [ ] "
+       "or "
+       ", in quotes, such as '/users/{id}'"},
       {"rules:\n- name: a\n\tlimit: 0/s",
-       "w:3:1: this is not YAML: illegal tab when looking for indentation; indent with blanks, all of a list or map "
-       "alike"},
+       "w:3:1: this is not YAML: illegal tab when looking for indentation; indent with spaces, all items of a list or "
+       "map alike"},
       {"rules: [{name: a, per: *x, limit: 1/s}]",
        "w:1:24: this is not YAML: the referenced anchor is not defined; a value that begins with * must be in quotes"},
       {"rules: [{name: \"\\\xe9\", limit: 0/s}]", "w:1:19: this is not YAML: unknown escape character: \\xe9"},
-      {std::string("rules: [\0]", 10), "w:1:9: a control character, '\\x00'; is the file damaged, or no text at all?"},
+      {std::string("rules: [\0]", 10),
+       "w:1:9: a control character, '\\x00'; the file is damaged, or is not a text file"},
   };
   for (const Bad& bad : cases) EXPECT_EQ(said_of(bad.text), bad.lines) << bad.text;
 }
@@ -311,18 +314,18 @@ TEST(PolicyText, TellsAllErrorsAtOnceInTheOrderOfTheText) {
               "- {name: c, limit: 0/s, on_backend_error: x, match: 5, algorithm: best}\n"
               "trusted_hops: 65\n"),
       "w:1:7: `skip`: a path pattern begins with '/', not 'health': write '/health'\n"
-      "w:3:3: a rule needs a `name`: answers, logs and counters go by it\n"
+      "w:3:3: a rule needs a `name`, which answers, logs and metrics show\n"
       "w:3:10: `name` must be a name such as login, found a list\n"
-      "w:3:20: `per` must be an attribute such as user, or a list of some, found a map\n"
-      "w:3:35: `limit` must be a quota such as 100/minute, found a map\n"
-      "w:3:49: `mode` must be enforce, shadow, off, or the part of keys that it is enforced for, as in 30%, found a "
+      "w:3:20: `per` must be an attribute such as user, or a list of attributes, found a map\n"
+      "w:3:35: `limit` must be a limit such as 100/minute, found a map\n"
+      "w:3:49: `mode` must be enforce, shadow, off, or the percentage of keys to enforce it for, such as 30%, found a "
       "list\n"
       "w:3:62: `cost` must be a whole number from 0 to 1000000000, found 'x'\n"
       "w:3:75: `required` must be true or false, found 'yes'\n"
       "w:4:18: `per`: unknown attribute 'usr', did you mean user?\n"
       "w:4:42: `owner` must be a text, found a list\n"
-      "w:4:58: `expires_at`: 'soon' is no time; write it like 2026-12-31 or 2026-12-31T18:30:00Z\n"
-      "w:4:78: `retry_jitter`: '5' is no part of the wait such as 10%, nor a time such as 5s\n"
+      "w:4:58: `expires_at`: 'soon' is not a time; write it like 2026-12-31 or 2026-12-31T18:30:00Z\n"
+      "w:4:78: `retry_jitter`: '5' is neither a percentage of the wait such as 10% nor a duration such as 5s\n"
       "w:4:88: `phase` must be clock or key, found 'x'\n"
       "w:5:43: `on_backend_error` must be local, open or closed, found 'x'\n"
       "w:5:53: `match` must be `otherwise`, or a map such as {path: /api/search}, found '5'\n"
@@ -390,9 +393,9 @@ TEST(PolicyText, KeepsItsBoundsExactly) {
       {"rules: [{name: a, per: ip, limits: [", seconds, "]}]", 8, "at most 8 are allowed"},
       {"rules: [{name: a, limit: 0/s, cost: ", number, kRule, 1'000'000'000, "from 0 to 1000000000"},
       {"rules: [{name: a, limit: 0/s, cost: {header: h, max: ", number, "}}]", 1'000'000'000, "from 1 to 1000000000"},
-      {"rules: [{name: a, limit: 0/s, mode: ", number, "%}]", 100, "as in 30%"},
-      {"rules: [{name: a, limit: 0/s, retry_jitter: ", number, "s}]", 86'400, "a time such as 5s"},
-      {"rules: [{name: a, limit: 0/s, expires_at: ", number, "-12-31}]", 2'099, "is no time"},
+      {"rules: [{name: a, limit: 0/s, mode: ", number, "%}]", 100, "such as 30%"},
+      {"rules: [{name: a, limit: 0/s, retry_jitter: ", number, "s}]", 86'400, "a duration such as 5s"},
+      {"rules: [{name: a, limit: 0/s, expires_at: ", number, "-12-31}]", 2'099, "is not a time"},
       {"rules: [", rules, "]", kChargesMax, "at most 32 can be charged at once"},
       {"rules: [", idle_rules, "]", kRulesMax, "at most 20000 are allowed"},
       {"trusted_hops: ", number, kTop, 64, "from 0 to 64"},
@@ -459,30 +462,33 @@ constexpr Micros kNow{test::kWorldNow};
 TEST(PolicyReview, WarnsOfWhatIsProbablyNotMeant) {
   const Bad cases[] = {
       {"- {name: a, match: {path: /a, not: {path: /**}}, limit: 0/s}",
-       "w:2:3: rule 'a' can never match: its `not` excludes all that it matches"},
+       "w:2:3: rule 'a' can never match: its `not` excludes every request that it matches"},
       {"- {name: a, match: {user: [a, b], not: {user: '*'}}, limit: 0/s}",
-       "w:2:3: rule 'a' can never match: its `not` excludes all that it matches"},
+       "w:2:3: rule 'a' can never match: its `not` excludes every request that it matches"},
       {"- {name: a, match: {path: ['/static/{id}', /static/a/b]}, limit: 0/s}\nskip: [/static/**]",
-       "w:2:3: rule 'a' can never match: `skip` leaves its paths out"},
+       "w:2:3: rule 'a' can never match: `skip` contains all its paths"},
       {"- {name: free, match: {path: /api/**}, limit: unlimited}\n"
        "- {name: a, match: {user: a, path: /api/x}, per: ip, limit: 1/s}\n"
        "- {name: ban, match: {path: /api/x}, limit: 0/s}",
        "w:3:3: rule 'a' never applies: rule 'free' is unlimited"},
       {"- {name: a, per: ip, limit: 1/s, expires_at: '2026-09-21T12:00:00Z'}",
        "w:2:3: rule 'a' expired at 2026-09-21T12:00:00Z; remove it"},
-      {"- {name: a, per: ip, limit: 1/s, mode: 0%}", "w:2:3: rule 'a' is enforced for 0% of its keys, which is shadow"},
+      {"- {name: a, per: ip, limit: 1/s, mode: 0%}",
+       "w:2:3: rule 'a' is enforced for 0% of its keys; write mode: shadow"},
       {"- {name: all, match: {path: /**}, per: global, limit: 1/s}\n"
        "- {name: rest, match: otherwise, per: ip, limit: 1/s}",
-       "w:3:3: rule 'rest' applies only to requests without a path: rule 'all' names them all"},
+       "w:3:3: rule 'rest' applies only to requests without a path: rule 'all' matches every path"},
       {"- {name: a, per: ip, limit: 10/s}\n- {name: b, per: ip, limit: 5/s}\n- {name: c, per: ip, limit: 5/s}",
-       "w:2:3: rule 'a' never binds: rule 'b' counts the same and allows no more\n"
-       "w:4:3: rule 'c' never binds: rule 'b' counts the same and allows no more"},
+       "w:2:3: rule 'a' never decides: rule 'b' counts the same requests, and its limit is not higher\n"
+       "w:4:3: rule 'c' never decides: rule 'b' counts the same requests, and its limit is not higher"},
       {"- {name: a, limit: 0/s}\ntrusted_proxies: [0.0.0.0/0, '::/0', 10.0.0.0/7, 10.0.0.0/8, '2000::/15', "
        "'2001::/16']",
-       "w:1:1: trusted_proxies: 0.0.0.0/0 lets everybody claim any address; name your proxies\n"
-       "w:1:1: trusted_proxies: ::/0 lets everybody claim any address; name your proxies\n"
-       "w:1:1: trusted_proxies: 10.0.0.0/7 is very wide; whoever is in it may claim any address\n"
-       "w:1:1: trusted_proxies: 2000::/15 is very wide; whoever is in it may claim any address"},
+       "w:1:1: trusted_proxies: 0.0.0.0/0 lets every client claim any address; list only your proxies\n"
+       "w:1:1: trusted_proxies: ::/0 lets every client claim any address; list only your proxies\n"
+       "w:1:1: trusted_proxies: 10.0.0.0/7 is very wide: every host in it can claim any address; list only your "
+       "proxies\n"
+       "w:1:1: trusted_proxies: 2000::/15 is very wide: every host in it can claim any address; list only your "
+       "proxies"},
   };
   for (const Bad& bad : cases) {
     const auto policy = parse_policy("rules:\n" + bad.text, "w");
@@ -546,24 +552,25 @@ TEST(PolicyChanges, SayWhatChangesAndWhatIsTooMuch) {
       {"{name: a, per: ip, limit: unlimited}", "{name: a, per: ip, limit: 100/s}",
        "changed: a: unlimited -> 100/s\n!rule a would be cut from unlimited to 100/s, by more than 10x (max_change)\n"},
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limits: [9/s, 1000/h]}",
-       "changed: a: 100/s -> 9/s, 1000/h\ncounts anew: a: 9/s, a new window\ncounts anew: a: 1000/h, a new window\n"
+       "changed: a: 100/s -> 9/s, 1000/h\ncounts restart: a: 9/s, a new period\ncounts restart: a: 1000/h, a new "
+       "period\n"
        "!rule a would be cut from 100/s to 9/s, by more than 10x (max_change)\n"
        "!rule a would be cut from 100/s to 1000/h, by more than 10x (max_change)\n"},
       {"{name: a, per: ip, limits: [100/s, 1000/h]}", "{name: a, per: ip, limit: 9/s}",
-       "changed: a: 100/s, 1000/h -> 9/s\ncounts anew: a: 9/s, a new window\n"
+       "changed: a: 100/s, 1000/h -> 9/s\ncounts restart: a: 9/s, a new period\n"
        "!rule a would be cut from 100/s to 9/s, by more than 10x (max_change)\n"},
       {"{name: a, per: ip, limits: [10/s, 100/min]}", "{name: a, per: ip, limits: [10/s, 1000/h]}",
-       "changed: a: 10/s, 100/min -> 10/s, 1000/h\ncounts anew: a: 1000/h, a new window\n"},
+       "changed: a: 10/s, 100/min -> 10/s, 1000/h\ncounts restart: a: 1000/h, a new period\n"},
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: user, limit: 100/s}",
-       "changed: a\ncounts anew: a, because what it counts per has changed\n"},
+       "changed: a\ncounts restart: a, because its `per` has changed\n"},
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 100/s, algorithm: token_bucket}",
-       "changed: a\ncounts anew: a: 100/s, because its algorithm has changed\n"},
+       "changed: a\ncounts restart: a: 100/s, because its algorithm has changed\n"},
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 1/s, mode: shadow}",
-       "changed: a: 100/s -> 1/s\n!1 of 1 rules would be gone, or no longer enforced\n"},
-      {"{name: a, limit: 0/s}, {name: b, limit: 0/s}", "{name: a, limit: 0/s}", "gone: b\n"},
+       "changed: a: 100/s -> 1/s\n!1 of 1 rules would be removed or no longer enforced\n"},
+      {"{name: a, limit: 0/s}, {name: b, limit: 0/s}", "{name: a, limit: 0/s}", "removed: b\n"},
       {"{name: a, limit: 0/s}, {name: b, limit: 0/s}, {name: c, limit: 0/s}",
        "{name: c, limit: 0/s}, {name: d, limit: unlimited}",
-       "gone: a\ngone: b\nadded: d: unlimited\n!2 of 3 rules would be gone, or no longer enforced\n"
+       "removed: a\nremoved: b\nadded: d: unlimited\n!2 of 3 rules would be removed or no longer enforced\n"
        "!rule d would exempt every request\n"},
   };
   const auto policy_of = [](const std::string& before, const char* rules) {

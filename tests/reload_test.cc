@@ -64,10 +64,10 @@ TEST_F(Reload, SaysWhatChanges) {
   const auto changes = gate.apply(*policy);
   ASSERT_TRUE(changes);
   const std::vector<std::string> expected = {"changed: a: 10/hour -> 20/hour",
-                                             "counts anew: a: 20/hour, because its algorithm has changed",
+                                             "counts restart: a: 20/hour, because its algorithm has changed",
                                              "changed: b",
-                                             "counts anew: b, because what it counts per has changed",
-                                             "gone: c",
+                                             "counts restart: b, because its `per` has changed",
+                                             "removed: c",
                                              "added: d: 1/s"};
   EXPECT_EQ(changes->lines, expected);
 }
@@ -79,7 +79,7 @@ TEST_F(Reload, SaysWhatChangesBesideTheRules) {
   const auto changes = gate.apply(*next, Force::yes);
   ASSERT_TRUE(changes);
   const std::vector<std::string> expected = {"changed: identity: the default -> ip",
-                                             "counts anew: what is counted per identity",
+                                             "counts restart: everything counted per identity",
                                              "changed: skip: /health -> /**"};
   EXPECT_EQ(changes->lines, expected);
 }

@@ -394,7 +394,7 @@ TEST_F(SpendingTest, DaysAreClosedByWhoComesNext) {
 TEST_F(SpendingTest, SaysWhatIsWrongWithAQuestion) {
   const auto wrong = [&](const SpendingQuery& query) { return counting.spending(query).error().message; };
   EXPECT_NE(wrong({.subject = "42"}).find("user:42"), std::string::npos);
-  EXPECT_NE(wrong({.from = "yesterday"}).find("is no day"), std::string::npos);
+  EXPECT_NE(wrong({.from = "yesterday"}).find("is not a day"), std::string::npos);
   EXPECT_NE(wrong({.from = "2026-09-22", .to = "2026-09-21"}).find("is after"), std::string::npos);
   EXPECT_EQ(gate.spending({}).error().code, ErrorCode::not_found);
 }

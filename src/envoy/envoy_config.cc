@@ -123,7 +123,7 @@ class FileReader {
       out.at = domain->at;
       out.name = text_of(*domain, "domain");
     }
-    if (out.name.empty()) wrong(out.at, "`domain` is empty; name the domain that Envoy's filter asks about");
+    if (out.name.empty()) wrong(out.at, "`domain` is empty; name the domain that Envoy's filter sends");
     read_level(root, out.name + '.', out.descriptors);
     return out;
   }
@@ -160,12 +160,12 @@ class FileReader {
       if (item.is_map()) {
         check_shape(item);
       } else {
-        wrong(item.at, "an item of `" + std::string(key) + "` is no map; write `- key: ...`");
+        wrong(item.at, "an item of `" + std::string(key) + "` is not a map; write `- key: ...`");
       }
     }
     if (is_envoy_fraction(value)) {
       wrong(value.at, in_quotes(value.text) +
-                          " is read as a number with a fraction, which nothing here may be; "
+                          " is a number with a fraction, which no value here can be; "
                           "put it in quotes if it is a text");
     }
   }
@@ -224,13 +224,13 @@ class FileReader {
   void add_descriptor(const Node& map, const std::string& parent, Lines& lines, std::vector<EnvoyDescriptor>& level) {
     if (++descriptors_ > kEnvoyDescriptorsMax) {
       if (descriptors_ == kEnvoyDescriptorsMax + 1) {
-        wrong(map.at, "more than " + std::to_string(kEnvoyDescriptorsMax) + " descriptors in all; serve fewer");
+        wrong(map.at, "more than " + std::to_string(kEnvoyDescriptorsMax) + " descriptors in all; use fewer");
       }
       return;
     }
     warn_misplaced(map, kDescriptorKeys, "a descriptor");
     EnvoyDescriptor out{.key = text_member(map, "key"), .value = text_member(map, "value"), .at = map.at};
-    if (out.key.empty()) wrong(map.at, "a descriptor without a `key`; name the entry that it is about");
+    if (out.key.empty()) wrong(map.at, "a descriptor without a `key`; name the entry that it matches");
     const std::string name = parent + out.composite();
     const auto [other, is_new] = lines.try_emplace(out.composite(), map.at.line);
     if (!is_new && !out.key.empty()) {
@@ -243,7 +243,7 @@ class FileReader {
     out.value_to_metric = boolean_member(map, "value_to_metric");
     out.share_threshold = boolean_member(map, "share_threshold");
     if (out.share_threshold && !out.is_wildcard()) {
-      wrong(map.at, "`share_threshold` is for wildcards, and " + in_quotes(out.composite(), 200) + " holds no *");
+      wrong(map.at, "`share_threshold` is for wildcards, and " + in_quotes(out.composite(), 200) + " has no *");
     }
     if (const Node* metadata = member(map, "metadata")) {
       out.has_metadata = true;
@@ -265,8 +265,8 @@ class FileReader {
     const auto unit = unit_named(unit_text);
     const Node* unit_node = member(map, "unit");
     const Position unit_at = unit_node == nullptr ? map.at : unit_node->at;
-    if (out.unlimited && unit) wrong(unit_at, "a limit is `unlimited` or has a `unit`; take one of them away");
-    if (!out.unlimited && !unit) wrong(unit_at, "the unit " + in_quotes(unit_text) + " is none of " + units());
+    if (out.unlimited && unit) wrong(unit_at, "a limit is `unlimited` or has a `unit`; remove one of them");
+    if (!out.unlimited && !unit) wrong(unit_at, "unknown unit " + in_quotes(unit_text) + "; known are " + units());
     out.unit = unit.value_or(EnvoyUnit::second);
     if (const Node* requests = member(map, "requests_per_unit")) {
       const auto number = envoy_whole(*requests);

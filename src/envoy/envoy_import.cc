@@ -73,7 +73,7 @@ class Importer {
     for (const EnvoyDescriptor& descriptor : descriptors) {
       if (const std::string why = unsayable(descriptor); !why.empty()) {
         note(descriptor.at,
-             why + "; no rule is made of it" + (descriptor.descriptors.empty() ? "" : ", nor of those below it"));
+             why + "; it is not imported" + (descriptor.descriptors.empty() ? "" : ", nor are those below it"));
         continue;
       }
       way_.push_back({&descriptor, taken_from(descriptors, descriptor)});
@@ -87,12 +87,12 @@ class Importer {
     if (descriptor.key.find('*') != descriptor.key.npos) return "rules name entries in full, and this key has a `*`";
     if (!is_entry_name(descriptor.key)) {
       return "the key " + in_quotes(descriptor.key, 80) +
-             " is no name of an entry in rules: 1 to 128 letters, digits, '-', '_' and '.'";
+             " cannot be the name of an entry in a rule: 1 to 128 letters, digits, '-', '_' and '.'";
     }
     const bool is_twice =
         std::ranges::any_of(way_, [&](const Level& l) { return l.descriptor->key == descriptor.key; });
     if (is_twice || descriptor.key == kDomainEntry) {
-      return "rules tell entries apart by their names, and " + in_quotes(descriptor.key, 80) + " is there twice";
+      return "a rule identifies entries by their names, and " + in_quotes(descriptor.key, 80) + " appears twice";
     }
     if (way_.size() + 2 > kMatchEntriesMax) return "rules match at most 15 entries of a descriptor";
     return {};
@@ -107,7 +107,7 @@ class Importer {
     std::ranges::sort(rule.match.all, {}, &Condition::name);
     if (rule.per.size() > kPerMax || rule.match.none_of.size() > kNotMax) {
       return note(descriptor.at,
-                  "a rule counts by at most 8 entries, and excludes at most 16,000 values; none is made");
+                  "a rule counts by at most 8 entries, and excludes at most 16,000 values; it is not imported");
     }
     if (limit.unlimited) {
       rule.unlimited = true;
@@ -141,16 +141,16 @@ class Importer {
   void note_rest(const EnvoyDescriptor& descriptor, const EnvoyLimit& limit) {
     if (descriptor.quota_mode && !limit.unlimited) {
       note(descriptor.at,
-           "rules know no quota_mode: this limit denies by itself, not only when all of its kind are over");
+           "rules have no quota_mode: this limit denies on its own, not only when all quota_mode limits are exceeded");
     }
     if (!limit.replaces.empty()) {
       std::string names;
       for (const std::string& name : limit.replaces)
         names.append(names.empty() ? "" : ", ").append(in_quotes(name, 80));
-      note(limit.at, "rules replace no others: where this limit holds, " + names +
-                         (limit.replaces.size() > 1 ? " hold, too" : " holds, too"));
+      note(limit.at, "rules have no `replaces`: where this limit applies, " + names +
+                         (limit.replaces.size() > 1 ? " also apply" : " also applies"));
     }
-    if (descriptor.has_metadata) note(descriptor.at, "rules carry no metadata: Envoy is told none");
+    if (descriptor.has_metadata) note(descriptor.at, "rules have no metadata: Weir sends none to Envoy");
   }
 
   // Returns the limit's name in the file, or else its path in the tree: edge/user/path_-api-.
@@ -184,30 +184,31 @@ ImportedEnvoy import_envoy(const EnvoyConfig& config) { return Importer{}.run(co
 
 std::string_view envoy_differences() {
   return
-      R"(Where Weir is not the reference service, envoyproxy/ratelimit, on purpose.
+      R"(How Weir differs on purpose from the reference service, envoyproxy/ratelimit.
 
-By its files as they are (weir serve --envoy), and by rules:
-  - A denied request is charged nothing: one verdict over all descriptors, and all is taken or nothing is. The
-    reference charges every descriptor, so that clients who go on asking are never let in. So a denied request is
-    told what remains without it, and hits_addend: 0 asks whether one more hit would pass. --envoy-count-denied, or
-    `count_denied: true` of a rule, spends what is left. Usage that Envoy reports at the end of a stream
-    (apply_on_stream_done) needs it: what does not fit is denied then, and a limit fed only so would never be full.
-  - A limit in shadow_mode, or in quota_mode where another still has room, is not charged beyond its limit.
-  - Counters are named by keys and values apart: `a_b` with `c` is never the counter of `a` with `b_c`. An override
-    in a request counts for itself, and not together with the limit of the files.
-  - An override without a unit is refused. It takes the reference down.
-  - What is read is bounded, and so are metrics: detailed_metric and value_to_metric add at most so many series.
-  - A key twice in one map, a second document in one file and YAML's tags are refused. A bad file changes nothing, and
-    every error is told at once, with its place and the fix.
+With its files as they are (weir serve --envoy), and with rules:
+  - Weir charges nothing for a denied request: it decides over all descriptors at once, and charges all or none. The
+    reference charges every descriptor, so it never admits clients that keep sending. The answer to a denied
+    request shows what remains without it, and hits_addend: 0 asks whether one more hit would pass. With
+    --envoy-count-denied, or `count_denied: true` of a rule, a denied request uses up what is left. Usage that Envoy
+    reports at the end of a stream (apply_on_stream_done) needs it: otherwise Weir denies usage that does not fit,
+    and a limit that is charged only that way never becomes full.
+  - A limit in shadow_mode, or in quota_mode while another limit has capacity left, is not charged beyond its limit.
+  - Counter names keep keys and values separate: `a_b` with `c` never shares a counter with `a` with `b_c`. An
+    override in a request has its own count, separate from the limit of the files.
+  - Weir refuses an override without a unit. It brings the reference down.
+  - Weir limits the size of what it reads, and the number of series that detailed_metric and value_to_metric add.
+  - Weir refuses a key that is twice in one map, a second document in one file, and YAML tags. A bad file changes
+    nothing, and Weir reports every error at once, with its place and the fix.
 
-By rules (weir import envoy), also:
-  - Algorithms may be chosen: write `algorithm: sliding_window` to a rule, and nobody gets twice the limit around the
-    end of a window. What is imported is a fixed_window, as the reference has it.
-  - Keys and values are compared apart: a descriptor `a_b` without a value does not match the entry `a` with `b`.
-  - An entry with an empty value is not counted by a rule.
-  - Two descriptors of one request that are the same are charged once.
-  - A limit in shadow_mode is counted and not told to the client; the name that is told is that of the rule.
-  - An override is honoured in every domain.
+With rules (weir import envoy), also:
+  - You can choose the algorithm: with `algorithm: sliding_window`, no client gets twice the limit around the end of
+    a window. Imported rules use fixed_window, as the reference does.
+  - Keys and values are compared separately: a descriptor `a_b` without a value does not match the entry `a` with `b`.
+  - A rule does not count an entry with an empty value.
+  - Two equal descriptors in one request are charged once.
+  - A limit in shadow_mode is counted, but clients do not see it. Answers show the name of the rule.
+  - An override applies in every domain.
 )";
 }
 

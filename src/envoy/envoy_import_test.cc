@@ -108,14 +108,15 @@ TEST(EnvoyImports, WhatRulesCannotSayIsTold) {
       "- {key: m, rate_limit: {unit: day}, metadata: {a: b}}\n");
   EXPECT_EQ(import.policy.rules.size(), 3U);
   const std::vector<std::string> expected = {
-      "edge.yaml:3:3: rules name entries in full, and this key has a `*`; no rule is made of it, nor of those below it",
-      "edge.yaml:4:3: the key 'a b' is no name of an entry in rules: 1 to 128 letters, digits, '-', '_' and '.'; no "
-      "rule is made of it",
-      "edge.yaml:5:26: rules tell entries apart by their names, and 'c' is there twice; no rule is made of it",
-      "edge.yaml:6:3: rules tell entries apart by their names, and 'domain' is there twice; no rule is made of it",
-      "edge.yaml:7:3: rules know no quota_mode: this limit denies by itself, not only when all of its kind are over",
-      "edge.yaml:8:24: rules replace no others: where this limit holds, 'n', 'm' hold, too",
-      "edge.yaml:9:3: rules carry no metadata: Envoy is told none"};
+      "edge.yaml:3:3: rules name entries in full, and this key has a `*`; it is not imported, nor are those below it",
+      "edge.yaml:4:3: the key 'a b' cannot be the name of an entry in a rule: 1 to 128 letters, digits, '-', '_' and "
+      "'.'; it is not imported",
+      "edge.yaml:5:26: a rule identifies entries by their names, and 'c' appears twice; it is not imported",
+      "edge.yaml:6:3: a rule identifies entries by their names, and 'domain' appears twice; it is not imported",
+      "edge.yaml:7:3: rules have no quota_mode: this limit denies on its own, not only when all quota_mode limits are "
+      "exceeded",
+      "edge.yaml:8:24: rules have no `replaces`: where this limit applies, 'n', 'm' also apply",
+      "edge.yaml:9:3: rules have no metadata: Weir sends none to Envoy"};
   EXPECT_EQ(import.notes, expected);
 }
 

@@ -71,9 +71,9 @@ Result<Account> read_account(Lines& lines) {
   Sums &sums = account.sums, &errors = account.errors;
   const bool has_numbers = lines.take(sums.spent) && lines.take(errors.spent) && lines.take(sums.returned) &&
                            lines.take(errors.returned) && lines.take(sums.denied) && lines.take(errors.denied);
-  if (!has_numbers) return lines.wrong("should have six numbers and a subject");
+  if (!has_numbers) return lines.wrong("expected six numbers and a subject");
   if (errors.spent > sums.spent || errors.returned > sums.returned || errors.denied > sums.denied) {
-    return lines.wrong("an error is larger than what it is the error of");
+    return lines.wrong("an error bound is larger than its count");
   }
   auto subject = parse_subject(lines.rest_of_line());
   if (!subject) return lines.wrong(subject.error().message);
@@ -106,27 +106,27 @@ std::string to_text(const DayAccounts& accounts) {
 Result<DayAccounts> parse_accounts(std::string_view text) {
   if (!text.starts_with(kFirstLine)) {
     if (!text.starts_with(kAnyVersion))
-      return fail(ErrorCode::invalid_argument, "line 1: these are no accounts of weir");
-    return fail(ErrorCode::out_of_range, "line 1: these accounts were kept by a newer weir");
+      return fail(ErrorCode::invalid_argument, "line 1: this is not a usage file of Weir");
+    return fail(ErrorCode::out_of_range, "line 1: a newer version of Weir wrote this usage file");
   }
   const std::size_t end = text.rfind(kEnd);
   const bool is_whole = end != text.npos && end > 0 && text[end - 1] == '\n' &&
                         text.substr(end + kEnd.size()) == hex(sha256(text.substr(0, end))) + '\n';
-  if (!is_whole) return fail(ErrorCode::invalid_argument, "the text is damaged, or only a part of it is there");
+  if (!is_whole) return fail(ErrorCode::invalid_argument, "the file is damaged or incomplete");
   Lines lines(text.substr(kFirstLine.size(), end - kFirstLine.size()), 1);
   DayAccounts out;
-  if (!lines.next() || !lines.take("day ")) return lines.wrong("should tell the day");
+  if (!lines.next() || !lines.take("day ")) return lines.wrong("expected the day");
   const auto day = parse_day(lines.rest_of_line());
   if (!day) return lines.wrong(day.error().message);
   out.day = *day;
   while (lines.next()) {
     if (lines.take("rule ")) {
       RuleAccounts& rule = out.rules.emplace_back();
-      if (!lines.take(rule.floors) || lines.rest_of_line().empty()) return lines.wrong("should tell a rule's floors");
+      if (!lines.take(rule.floors) || lines.rest_of_line().empty()) return lines.wrong("expected the floors of a rule");
       rule.rule = lines.rest_of_line();
       continue;
     }
-    if (out.rules.empty()) return lines.wrong("should be a rule");
+    if (out.rules.empty()) return lines.wrong("expected a rule");
     auto account = read_account(lines);
     if (!account) return fail(std::move(account.error()));
     out.rules.back().accounts.push_back(*std::move(account));
@@ -139,7 +139,7 @@ std::string day_text(std::int64_t day) { return time_text(Micros{day * kDay.coun
 Result<std::int64_t> parse_day(std::string_view text) {
   const auto time = parse_time(text);
   if (!time || text.size() != 10) {
-    return fail(ErrorCode::invalid_argument, in_quotes(text) + " is no day; write it like 2026-09-21");
+    return fail(ErrorCode::invalid_argument, in_quotes(text) + " is not a day; write it like 2026-09-21");
   }
   return *time / kDay;
 }

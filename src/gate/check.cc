@@ -97,7 +97,7 @@ Result<void> Gate::Impl::begin(const std::shared_ptr<const Rulebook>& book, cons
       break;
     case Bill::Reason::too_many:
       return fail(ErrorCode::exhausted, "more than " + std::to_string(kChargesMax) +
-                                            " limits hold this request; it cannot be charged to all at once");
+                                            " limits apply to this request; Weir cannot charge them all at once");
     case Bill::Reason::missing:
       tell_missing(*book, bill.rule, facts, answer);
       break;

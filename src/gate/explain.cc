@@ -24,7 +24,7 @@ std::string rate_error(const Limit& limit) {
   if (wanted <= given) return {};
   const auto millionths = static_cast<std::int64_t>((wanted - given) * 1'000'000 / wanted);
   const std::string whole = std::to_string(millionths / 10'000), part = std::to_string(10'000 + millionths % 10'000);
-  return "; refills " + whole + '.' + part.substr(1) + " % slower than written, the nearest rate that can be counted";
+  return "; refills " + whole + '.' + part.substr(1) + " % slower than written, the nearest rate that Weir can count";
 }
 
 // The period for a sentence: "in any second", "in any 5min".
@@ -85,19 +85,19 @@ const OneOutcome* binding_of(const std::vector<OneOutcome>& outcomes) {
 std::string summary_of(const Explanation& out, const Bill& bill, const Rulebook& book) {
   switch (bill.reason) {
     case Bill::Reason::skipped:
-      return "passes: it is skipped, no rule sees it";
+      return "passes: `skip` exempts it from all rules";
     case Bill::Reason::exempt:
       if (out.allowed) return "passes: rule " + book.rule(bill.rule).rule->name + " is unlimited";
       break;
     case Bill::Reason::missing:
-      return "denied: rule " + book.rule(bill.rule).rule->name + " requires an attribute that is not there";
+      return "denied: rule " + book.rule(bill.rule).rule->name + " requires an attribute that the request lacks";
     case Bill::Reason::too_many:
-      return "an error: more than " + std::to_string(kChargesMax) + " limits hold it";
+      return "an error: more than " + std::to_string(kChargesMax) + " limits apply to it";
     case Bill::Reason::ambiguous:
-      return "denied: servers read its path in more ways than can be charged";
+      return "denied: its path is ambiguous, with more readings than Weir can charge";
     case Bill::Reason::no_rule:
       if (bill.free.size() > 0) return "passes: its plan is unlimited";
-      return "passes: no rule is about it";
+      return "passes: no rule applies";
     case Bill::Reason::limits:
       break;
   }
@@ -111,18 +111,18 @@ std::string away_of(const std::vector<OneOutcome>& outcomes, const OneOutcome* b
   if (!is_away) return {};
   const bool is_closed =
       binding != nullptr && binding->decision.decided_by == DecidedBy::closed && !binding->decision.allowed;
-  return is_closed ? ": Redis cannot be asked now, and its on_backend_error is closed"
-                   : "; Redis cannot be asked now, so each rule's on_backend_error holds";
+  return is_closed ? ": Redis is unavailable, and the rule's on_backend_error is closed"
+                   : "; Redis is unavailable, so each rule's on_backend_error applies";
 }
 
 }  // namespace
 
 std::string worst_case(const Quota& quota, const Limit& limit) {
   const std::string period = period_of(quota);
-  if (limit.permits == 0) return "nothing: it is a ban";
+  if (limit.permits == 0) return "nothing: the rule is a ban";
   switch (limit.algorithm) {
     case Algorithm::fixed_window:
-      return "up to " + permits_text(2 * limit.permits) + " at once across a boundary, " +
+      return "up to " + permits_text(2 * limit.permits) + " at once across a window boundary, " +
              std::to_string(limit.permits) + " from each side";
     case Algorithm::sliding_log: {
       std::string out = "never more than " + permits_text(limit.permits) + " in any " + period;
@@ -131,13 +131,13 @@ std::string worst_case(const Quota& quota, const Limit& limit) {
     }
     case Algorithm::sliding_window:
       return "up to " + permits_text(2 * limit.permits) + " in any " + period +
-             ", if those before came at its end; on even traffic " + std::to_string(limit.permits);
+             ", if the previous window's requests came at its end; with even traffic " + std::to_string(limit.permits);
     case Algorithm::token_bucket:
     case Algorithm::leaky_meter:
       return "a burst of " + std::to_string(limit.capacity) + " at once, so up to " +
              permits_text(limit.capacity + limit.permits) + " in any " + period + rate_error(limit);
     case Algorithm::leaky_bucket:
-      return "a queue of " + std::to_string(limit.capacity) + ", let through evenly" + rate_error(limit);
+      return "a queue of " + std::to_string(limit.capacity) + ", admitted at an even rate" + rate_error(limit);
     case Algorithm::concurrency:
       break;
   }
@@ -156,7 +156,7 @@ std::string when_away(const Limit& limit, Fallback fallback, std::uint32_t nodes
   }
   const std::int64_t most = fallback == Fallback::local ? std::max<std::int64_t>(all, nodes) : all * nodes;
   return "up to " + std::to_string(most) + " on " + std::to_string(nodes) + (nodes == 1 ? " server" : " servers") +
-         each + "; after a failover of Redis " + std::to_string(all) + ", and what it had not copied yet once more";
+         each + "; after a failover of Redis " + std::to_string(all) + ", plus charges that it had not yet replicated";
 }
 
 namespace {
@@ -165,7 +165,7 @@ namespace {
 std::string passed_over(const Rulebook& book, const Bill& bill, const std::string& path_rule) {
   if (bill.reason == Bill::Reason::skipped) return "the request is skipped";
   if (bill.reason == Bill::Reason::exempt) return "rule " + book.rule(bill.rule).rule->name + " is unlimited";
-  if (bill.reason == Bill::Reason::too_many) return "too many limits hold this request";
+  if (bill.reason == Bill::Reason::too_many) return "too many limits apply to this request";
   if (bill.reason == Bill::Reason::ambiguous) return "the path is ambiguous";
   return "rule " + path_rule + ", which names a path, applies";
 }
@@ -188,7 +188,7 @@ std::string outcome_of(const Bill& bill, const Rulebook& book) {
     case Bill::Reason::exempt:
       return "unlimited by rule " + book.rule(bill.rule).rule->name;
     case Bill::Reason::missing:
-      return "denied: rule " + book.rule(bill.rule).rule->name + " requires an attribute that is not there";
+      return "denied: rule " + book.rule(bill.rule).rule->name + " requires an attribute that the request lacks";
     case Bill::Reason::too_many:
     case Bill::Reason::ambiguous:
       return "more limits than can be charged";
@@ -206,7 +206,7 @@ RuleExplanation explain_rule(const Rulebook& book, std::uint32_t number, Facts& 
   out.reason = book.mismatch(number, facts, now);
   if (!out.reason.empty()) return out;
   if (const auto lacking = book.lacking(number, facts)) {
-    out.reason = "there is no " + to_string(*lacking) + (rule.required ? ", which it requires" : "");
+    out.reason = "the request has no " + to_string(*lacking) + (rule.required ? ", which the rule requires" : "");
   } else {
     out.key = book.key_text(number, facts);
   }

@@ -316,7 +316,7 @@ Result<void> Ledger::take(std::string text, Micros now) {
   const bool was_in_clear = hide(*accounts);
   if (was_in_clear) text = to_text(*accounts);
   const std::lock_guard lock(books_);
-  if (days_.count(accounts->day) > 0) return fail(ErrorCode::invalid_argument, "its day is known already");
+  if (days_.count(accounts->day) > 0) return fail(ErrorCode::invalid_argument, "its day is already loaded");
   if (accounts->day >= now / kDay) {
     open(accounts->day).sheet->take(*accounts);
   } else {

@@ -85,7 +85,8 @@ Result<Verdict> settle_each(Limiter& limiter, std::string_view id, std::span<con
     verdict.decisions.push_back(settled->decisions[0]);
   }
   if (!has_settled) {
-    return fail(ErrorCode::not_found, "no such reservation for this request: it was settled before, or it has ended");
+    return fail(ErrorCode::not_found,
+                "no such reservation for this request: it was already settled, or it has expired");
   }
   verdict.binding = binding_of(verdict.decisions);
   return verdict;
@@ -195,7 +196,7 @@ Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& reques
 Result<RuleReservation> Gate::Impl::reserve(const Request& request, const ReserveOptions& options) {
   RuleReservation out{.id = std::string(options.id.empty() ? kNothingReserved : options.id)};
   if (auto wrong = refuse_id(out.id)) return fail(std::move(*wrong));
-  if (request.cost < 0) return fail(ErrorCode::out_of_range, "a reservation costs 0 permits or more");
+  if (request.cost < 0) return fail(ErrorCode::out_of_range, "the cost of a reservation must be 0 permits or more");
   Bill bill;
   if (auto begun = begin(rules.load(), request, bill, out.answer); !begun) return fail(begun.error());
   if (out.answer.allowed && bill.charges.size() > 0 && is_too_ambiguous(*out.answer.rules, request, bill)) {

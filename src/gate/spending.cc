@@ -174,7 +174,7 @@ std::optional<Error> refuse_spending(std::string_view text) {
 Result<SpendingReport> Gate::spending(const SpendingQuery& query, std::span<const std::string> others) const noexcept {
   return guarded([&]() -> Result<SpendingReport> {
     Ledger& ledger = impl_->ledger;
-    if (!ledger.is_on()) return fail(ErrorCode::not_found, "spending is not counted here");
+    if (!ledger.is_on()) return fail(ErrorCode::not_found, "usage accounting is off");
     SpendingReport out;
     std::string id;
     if (!query.subject.empty()) {

@@ -53,7 +53,7 @@ struct View {
 
 Error too_many() {
   return {ErrorCode::exhausted, "more than " + std::to_string(kChargesMax) +
-                                    " limits hold the parts of this request; it cannot be charged to all at once"};
+                                    " limits apply to the parts of this request; Weir cannot charge them all at once"};
 }
 
 void tell_part(const Request& request, View& view, std::span<const Charge> charges, std::span<const Decision> all,

@@ -25,7 +25,7 @@ std::string_view word_of(RateLimitFields fields) { return kDrafts[static_cast<st
 
 void read_draft(Reader& reader, const Node& node, std::size_t draft, AnswerStyle& out) {
   if (out.rate_limit != RateLimitFields::none) {
-    return reader.wrong(node.at, "`headers`: RateLimit has one form at a time, " +
+    return reader.wrong(node.at, "`headers`: send only one draft of RateLimit, " +
                                      std::string(word_of(out.rate_limit)) + " or " + std::string(kDrafts[draft]));
   }
   out.rate_limit = static_cast<RateLimitFields>(draft + 1);
@@ -37,7 +37,7 @@ void refuse_header(Reader& reader, const Node& node, std::string_view word) {
   if (!meant.empty()) {
     message += ", did you mean " + std::string(meant) + '?';
   } else {
-    message += "; there are x-ratelimit, draft-03, draft-06, draft-07, draft-11 and retry-after; [] is none";
+    message += "; known are x-ratelimit, draft-03, draft-06, draft-07, draft-11 and retry-after; [] sends none";
   }
   reader.wrong(node.at, std::move(message));
 }
@@ -80,12 +80,12 @@ void read_deny_status(Reader& reader, const Node& node, AnswerStyle& out) {
   if (is_whole && status >= 400 && status <= 499) {
     out.deny_status = status;
   } else {
-    reader.wrong_kind(node, "a status from 400 to 499 (proxies take 5xx for a failure, and 2xx for a yes)");
+    reader.wrong_kind(node, "a status from 400 to 499 (proxies take 5xx for a failure, and 2xx for a pass)");
   }
 }
 
 void read_hold_max(Reader& reader, const Node& node, AnswerStyle& out) {
-  constexpr std::string_view kWanted = "a time from 0s, which never holds, to 60s";
+  constexpr std::string_view kWanted = "a duration from 0s (never delay) to 60s";
   const auto text = reader.text(node, kWanted);
   if (!text) return;
   const auto most = *text == "0s" || *text == "0" ? Result<Micros>(Micros{0}) : parse_duration(*text);

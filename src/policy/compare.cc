@@ -73,7 +73,7 @@ class Comparison {
       if (row.name == "rules" || from == to) continue;
       out_.lines.push_back("changed: " + std::string(row.name) + ": " + (from.empty() ? "the default" : from) + " -> " +
                            (to.empty() ? "the default" : to));
-      if (row.name == "identity") out_.lines.push_back("counts anew: what is counted per identity");
+      if (row.name == "identity") out_.lines.push_back("counts restart: everything counted per identity");
     }
   }
 
@@ -84,7 +84,7 @@ class Comparison {
       const auto found = after_.find(name);
       if (found == after_.end()) {
         ++gone;
-        out_.lines.push_back("gone: " + name);
+        out_.lines.push_back("removed: " + name);
       } else if (!(*rule == *found->second) || (rule->by_plan && from_default_ != to_default_)) {
         changed(*rule, *found->second);
         if (limits_anybody(*rule) && !limits_anybody(*found->second)) ++gone;
@@ -96,14 +96,14 @@ class Comparison {
     if (factor_ == kMaxChangeOff) return std::move(out_);
     if (2 * gone > before_.size()) {
       out_.refused.push_back(std::to_string(gone) + " of " + std::to_string(before_.size()) +
-                             " rules would be gone, or no longer enforced");
+                             " rules would be removed or no longer enforced");
     }
     for (const auto& [name, rule] : after_) {
       const auto found = before_.find(name);
       const bool did_before = found != before_.end() && exempts_all(*found->second);
       if (exempts_all(*rule) && !did_before) out_.refused.push_back("rule " + name + " would exempt every request");
     }
-    if (skips_all_) out_.refused.push_back("skip would leave out every path");
+    if (skips_all_) out_.refused.push_back("skip would exempt every path");
     return std::move(out_);
   }
 
@@ -112,7 +112,7 @@ class Comparison {
     const std::string before = limits_text(from), after = limits_text(to);
     out_.lines.push_back("changed: " + from.name + (before == after ? "" : ": " + before + " -> " + after));
     if (from.per != to.per) {
-      out_.lines.push_back("counts anew: " + from.name + ", because what it counts per has changed");
+      out_.lines.push_back("counts restart: " + from.name + ", because its `per` has changed");
     } else {
       each_pair(from, to, [this](const Holding& a, const Holding& b) {
         for (const RuleLimit& limit : *b.limits) check_continuity(a, b, limit);
@@ -120,8 +120,9 @@ class Comparison {
     }
     if (factor_ == kMaxChangeOff || to.mode != Mode::enforce || from.mode != Mode::enforce) return;
     if (to.cost.permits / factor_ > from.cost.permits) {
-      refuse("rule " + to.name, "a cost of " + std::to_string(from.cost.permits),
-             "one of " + std::to_string(to.cost.permits));
+      out_.refused.push_back("the cost of rule " + to.name + " would rise from " + std::to_string(from.cost.permits) +
+                             " to " + std::to_string(to.cost.permits) + ", by more than " + std::to_string(factor_) +
+                             "x (max_change)");
     }
     each_pair(from, to, [this](const Holding& a, const Holding& b) { check_cut(a, b); });
   }
@@ -143,7 +144,7 @@ class Comparison {
     const bool has_other_default = from.by_plan && to.by_plan && from_default_ != to_default_;
     const auto* before = has_other_default ? of_plan(from, from_default_) : nullptr;
     const auto* after = has_other_default ? of_plan(to, to_default_) : nullptr;
-    const std::string of = who + " for who is on no plan";
+    const std::string of = who + " for subjects without a plan";
     if (before != nullptr && after != nullptr) call(Holding{of, &from, before}, Holding{of, &to, after});
   }
 
@@ -163,9 +164,9 @@ class Comparison {
 
   void check_continuity(const Holding& from, const Holding& to, const RuleLimit& limit) {
     const RuleLimit* old = same_window(from, window_id(*to.rule, *to.limits, limit));
-    const std::string what = "counts anew: " + to.who.substr(5) + ": " + limit.text;
+    const std::string what = "counts restart: " + to.who.substr(5) + ": " + limit.text;
     if (old == nullptr) {
-      if (!from.limits->empty()) out_.lines.push_back(what + ", a new window");
+      if (!from.limits->empty()) out_.lines.push_back(what + ", a new period");
     } else if (old->quota.algorithm != limit.quota.algorithm) {
       out_.lines.push_back(what + ", because its algorithm has changed");
     }

@@ -41,7 +41,7 @@ Result<Dimension> parse_address(std::string_view text) {
   const bool has_first = take_bits(rest, first), has_second = has_first && take_bits(rest, second);
   const bool is_sound = rest.empty() && (has_second ? first <= 32 && second <= 128 : first <= 128);
   if (!is_sound || (has_first && first == 0) || (has_second && second == 0)) {
-    return wrong(in_quotes(text) + " is no group of addresses; write ip, ip/24 (IPv4), ip/48 (IPv6) or ip/24/48");
+    return wrong(in_quotes(text) + " is not a group of addresses; write ip, ip/24 (IPv4), ip/48 (IPv6) or ip/24/48");
   }
   if (has_second) {
     out.v4_bits = static_cast<std::uint8_t>(first);
@@ -163,7 +163,7 @@ bool take_offset(std::string_view& text, std::chrono::minutes& offset) {
 
 Result<Micros> parse_time(std::string_view text) {
   const auto refuse = [text] {
-    return wrong(in_quotes(text) + " is no time; write it like 2026-12-31 or 2026-12-31T18:30:00Z");
+    return wrong(in_quotes(text) + " is not a time; write it like 2026-12-31 or 2026-12-31T18:30:00Z");
   };
   std::string_view rest = text;
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;

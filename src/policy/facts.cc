@@ -63,15 +63,15 @@ Facts::Facts(const Request& request, const Reading& reading) : request_(request)
 std::optional<Error> Facts::refuse() const {
   if (request_.path.size() > kPathBytesMax) {
     return Error{ErrorCode::out_of_range, "the path has " + std::to_string(request_.path.size()) + " bytes; at most " +
-                                              std::to_string(kPathBytesMax) + " are looked at"};
+                                              std::to_string(kPathBytesMax) + " are allowed"};
   }
   if (request_.headers.size() > kRequestAttributesMax || request_.entries.size() > kRequestAttributesMax) {
-    return Error{ErrorCode::out_of_range,
-                 "a request has at most " + std::to_string(kRequestAttributesMax) + " headers and as many entries"};
+    return Error{ErrorCode::out_of_range, "a request has at most " + std::to_string(kRequestAttributesMax) +
+                                              " headers and the same number of entries"};
   }
   if (!request_.ip.empty() && !peer_) {
     return Error{ErrorCode::invalid_argument,
-                 "\"ip\" is " + in_quotes(request_.ip) + ", which is no address such as 192.0.2.1 or 2001:db8::1"};
+                 "\"ip\" is " + in_quotes(request_.ip) + ", which is not an address such as 192.0.2.1 or 2001:db8::1"};
   }
   return {};
 }

@@ -265,9 +265,9 @@ Result<IpRange> parse_ip_range(std::string_view text) {
   const std::size_t slash = text.find('/');
   const std::string_view host = text.substr(0, slash);
   const auto address = parse_ip(host);
-  if (!address && parse_node(host)) return bad("an address stands here without blanks, brackets, port and zone");
+  if (!address && parse_node(host)) return bad("write the address without spaces, brackets, port or zone");
   if (!address && slash == text.npos) return bad("it is neither an IPv4 nor an IPv6 address");
-  if (!address) return bad("what stands before the slash is neither an IPv4 nor an IPv6 address");
+  if (!address) return bad("the text before the slash is neither an IPv4 nor an IPv6 address");
   if (slash == text.npos) return IpRange{*address, 128};
 
   const bool is_dotted = host.find(':') == host.npos;

@@ -277,9 +277,9 @@ TEST(IpRange, ThatIsWrongIsToldWhy) {
   expect_words("10.0.0.0/33", "the prefix of an IPv4 range is a number from 0 to 32");
   expect_words("::/129", "the prefix of an IPv6 range is a number from 0 to 128");
   expect_words("10.0.0.0/x", "the prefix of an IPv4 range is a number from 0 to 32");
-  expect_words("localhost/8", "what stands before the slash is neither an IPv4 nor an IPv6 address");
+  expect_words("localhost/8", "the text before the slash is neither an IPv4 nor an IPv6 address");
   expect_words("localhost", "it is neither an IPv4 nor an IPv6 address");
-  expect_words("[::1]:80", "without blanks, brackets, port and zone");
+  expect_words("[::1]:80", "without spaces, brackets, port or zone");
   expect_words("10.0.0.0/8\n", "'10.0.0.0/8\\x0a'");
   EXPECT_EQ(parse_ip_range("10.0.0.0/33").error().code, ErrorCode::out_of_range);
   EXPECT_EQ(parse_ip_range("10.0.0.0/x").error().code, ErrorCode::invalid_argument);

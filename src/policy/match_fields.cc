@@ -27,7 +27,7 @@ std::optional<std::string> key_hash(Reader& reader, const Node& node, const std:
   const std::string digest = lower(text.starts_with(kKeyHash) ? std::string_view(text).substr(kKeyHash.size()) : "");
   const bool is_digest = digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos;
   if (is_digest) return std::string(kKeyHash) + digest;
-  reader.wrong(node.at, "`api_key`: keys do not stand in a config in the clear; write this one as " +
+  reader.wrong(node.at, "`api_key`: a config must not contain plain API keys; write this one as " +
                             std::string(kKeyHash) + hex(sha256(text)));
   return {};
 }
@@ -43,7 +43,7 @@ std::optional<std::string> method_name(Reader& reader, const Node& node, std::st
   std::ranges::transform(text, text.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   if (std::ranges::all_of(text, [](char c) { return (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; })) return text;
-  reader.wrong(node.at, "`method`: " + in_quotes(node.text) + " is no method such as GET or POST");
+  reader.wrong(node.at, "`method`: " + in_quotes(node.text) + " is not a method such as GET or POST");
   return {};
 }
 
@@ -52,11 +52,12 @@ std::optional<std::string> host_name(Reader& reader, const Node& node, const std
   while (host.ends_with('.')) host.pop_back();
   const std::size_t bracket = host.rfind(']');  // [::1] is a host too
   if (host.find(':', bracket == host.npos ? 0 : bracket) != host.npos) {
-    reader.wrong(node.at, "`host`: " + in_quotes(node.text) + " has a port, but requests are matched without theirs");
+    reader.wrong(node.at, "`host`: " + in_quotes(node.text) +
+                              " has a port; remove it, because Weir matches hosts without ports");
     return {};
   }
   if (!host.empty() && host.find_first_of("/ @") == host.npos) return host;
-  reader.wrong(node.at, "`host`: " + in_quotes(node.text) + " is no host such as api.example.com or *.example.com");
+  reader.wrong(node.at, "`host`: " + in_quotes(node.text) + " is not a host such as api.example.com or *.example.com");
   return {};
 }
 
@@ -134,7 +135,7 @@ std::string print_named(const Match& match) {
 // Reads which entries a request must have, whatever their values. A name may appear twice.
 void read_entries(Reader& reader, const Node& node, Match& out) {
   reader.each(node, kEntriesMax, Empty::refused, [&](const Node& one) {
-    const auto text = reader.text(one, "the name of an entry, or a list of some");
+    const auto text = reader.text(one, "the name of an entry, or a list of names");
     if (!text) return;
     const auto dimension = parse_dimension("entry:" + *text);
     if (!dimension) return reader.wrong(one.at, dimension.error().message);
@@ -149,11 +150,9 @@ void read_not(Reader& reader, const Node& node, Match& out) {
     Match inner;
     read_match(reader, one, inner);
     if (inner.otherwise || !inner.none_of.empty() || !inner.entries.empty()) {
-      return reader.wrong(one.at,
-                          "`not` takes plain conditions; `otherwise`, `entries` and another `not` stand beside it");
+      return reader.wrong(one.at, "`not` cannot contain `otherwise`, `entries` or another `not`; move them out of it");
     }
-    if (one.is_map() && inner.all.empty())
-      return reader.wrong(one.at, "`not` of nothing matches nothing; leave it out");
+    if (one.is_map() && inner.all.empty()) return reader.wrong(one.at, "`not` is empty; remove it, or add a condition");
     out.none_of.push_back(std::move(inner.all));
   });
 }
@@ -300,7 +299,7 @@ constexpr Field<Match> kMatchFields[] = {
 std::span<const Field<Match>> match_fields() { return kMatchFields; }
 
 void read_pattern(Reader& reader, const Node& node, std::vector<std::string>& out) {
-  const auto text = reader.text(node, "a path such as /api/search, or a list of some");
+  const auto text = reader.text(node, "a path such as /api/search, or a list of paths");
   if (!text) return;
   const auto pattern = PathPattern::parse(*text, reader.path_case_matters ? PathCase::kept : PathCase::folded);
   if (pattern) {

@@ -29,12 +29,13 @@ Result<std::vector<RuleLimit>> parse_limits(std::string_view text, std::optional
     const std::string_view one = rest.substr(0, rest.find(','));
     const std::string_view trimmed_one = trimmed(one);
     if (out.size() == kLimitsMaxOfRule) {
-      return fail(ErrorCode::out_of_range, "these are more than " + std::to_string(kLimitsMaxOfRule) + " limits");
+      return fail(ErrorCode::out_of_range, "more than " + std::to_string(kLimitsMaxOfRule) + " limits");
     }
     auto quota = parse_quota(trimmed_one, algorithm);
     if (!quota) return fail(std::move(quota.error()));
     if (quota->algorithm == Algorithm::concurrency) {
-      return fail(ErrorCode::invalid_argument, "permits in flight are no limit of a plan; write a rate: 100/minute");
+      return fail(ErrorCode::invalid_argument,
+                  "a plan cannot limit permits in flight; write a rate such as 100/minute");
     }
     if (auto limit = compile(*quota); !limit) return fail(std::move(limit.error()));
     out.push_back({*std::move(quota), std::string(trimmed_one)});
@@ -44,7 +45,7 @@ Result<std::vector<RuleLimit>> parse_limits(std::string_view text, std::optional
   for (std::size_t i = 1; i < out.size(); ++i) {
     if (period_us(out[i].quota) == period_us(out[i - 1].quota)) {
       return fail(ErrorCode::invalid_argument, in_quotes(out[i - 1].text) + " and " + in_quotes(out[i].text) +
-                                                   " limit the same time twice; keep the smaller one");
+                                                   " limit the same period; keep the smaller one");
     }
   }
   return out;

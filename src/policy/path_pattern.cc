@@ -229,7 +229,7 @@ PathPattern::Parser::Outcome PathPattern::Parser::read() {
       i += 2;
     }
     if (byte.value == ';') {
-      return error(byte.at, "';' in a path pattern: requests are matched without ;parameters; write " + whole_form());
+      return error(byte.at, "';' in a path pattern: Weir removes ;parameters before it matches; write " + whole_form());
     }
     if (byte.value == '/' || byte.value == '\\') {
       if (auto wrong = add_segment(bytes)) return wrong;
@@ -249,8 +249,7 @@ PathPattern::Parser::Outcome PathPattern::Parser::add_segment(Bytes bytes) {
   std::string text = plain(bytes);
   if (text == "." || text == "..") {
     return error(bytes.front().at, "a segment " + in_quotes(text) +
-                                       " in a path pattern: requests are matched when such are resolved; write " +
-                                       whole_form());
+                                       " in a path pattern: Weir resolves it before it matches; write " + whole_form());
   }
   if (letters_ == PathCase::folded) text = lower(text);
   return add(Kind::literal, {std::move(text)}, bytes.front().at);
@@ -309,7 +308,7 @@ PathPattern::Parser::Outcome PathPattern::Parser::add_name(Bytes bytes) {
   if (name.empty()) return error(open->at, "'{}' has no name: write '/{id}', or '/*' where none is needed");
   if (!is_name(name)) {
     return error(open[1].at,
-                 in_quotes(name) + " is no name (a-z, 0-9 and _, not a digit first): write " + quoted_name(name));
+                 in_quotes(name) + " is not a name (a-z, 0-9 and _, not a digit first): write " + quoted_name(name));
   }
   if (std::ranges::find(pattern_.names_, name) != pattern_.names_.end()) {
     return error(open[1].at,

@@ -186,7 +186,7 @@ TEST(PathPattern, SaysWhereAndWhatIsWrong) {
       {"/a/{id", 4, "'{' without '}': write '/{id}'"},
       {"/a/id}", 6, "'}' without '{'"},
       {"/}{", 2, "'}' without '{'"},
-      {"/{User-Id}", 3, "'User-Id' is no name (a-z, 0-9 and _, not a digit first): write '/{user_id}'"},
+      {"/{User-Id}", 3, "'User-Id' is not a name (a-z, 0-9 and _, not a digit first): write '/{user_id}'"},
       {"/{1}", 3, "write '/{_1}'"},
       {"/{*}", 3, "write '/{_}'"},
       {"/{\xc3\xa9}", 3, "'\\xc3\\xa9' is no name"},

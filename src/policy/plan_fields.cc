@@ -28,8 +28,8 @@ void read_source(Reader& reader, const Node& node, PlanPolicy& out) {
   if (!is_known) return reader.wrong_kind(node, kWanted);
   if (has_password(*text)) {
     return reader.wrong(node.at,
-                        "`source`: there is a password in the address, which everybody would see who is shown this "
-                        "config; write it into a file: postgresql://weir@db/app?passfile=/etc/weir/pgpass");
+                        "`source`: the address contains a password, which everyone who reads this config would see; "
+                        "write it into a file: postgresql://weir@db/app?passfile=/etc/weir/pgpass");
   }
   out.source = *text;
 }
@@ -38,7 +38,7 @@ void read_query(Reader& reader, const Node& node, PlanPolicy& out) {
   const auto text = reader.text(node, "a query such as SELECT plan FROM users WHERE user_id = $1");
   if (!text) return;
   if (text->find("$1") == text->npos) {
-    return reader.wrong(node.at, "`query` must say whose plan it asks for: WHERE user_id = $1");
+    return reader.wrong(node.at, "`query` must contain $1, the subject: WHERE user_id = $1");
   }
   out.query = *text;
 }
@@ -53,10 +53,11 @@ void read_tier(Reader& reader, const Node& name, const Node& value, PlanPolicy& 
   const bool is_sound = !tier.name.empty() && tier.name.size() <= kTierNameBytesMax &&
                         std::ranges::all_of(tier.name, [](char c) { return c > ' ' && c < '\x7f'; });
   if (!is_sound) {
-    return reader.wrong(name.at, "the name of a plan is 1 to 64 letters without blanks, not " + in_quotes(tier.name));
+    return reader.wrong(name.at,
+                        "the name of a plan has 1 to 64 ASCII characters and no spaces; found " + in_quotes(tier.name));
   }
   if (std::ranges::count(out.tiers, tier.name, &PlanTier::name) > 0) {
-    return reader.wrong(name.at, "there are two tiers called " + in_quotes(tier.name));
+    return reader.wrong(name.at, "two tiers are called " + in_quotes(tier.name));
   }
   tier.unlimited = value.is_scalar() && value.text == "unlimited";
   if (!tier.unlimited) read_quotas(reader, value, {}, tier.limits);
@@ -95,11 +96,11 @@ void read_span(Reader& reader, const Node& node, std::string_view wanted, Micros
 }
 
 void read_refresh(Reader& reader, const Node& node, PlanPolicy& out) {
-  read_span(reader, node, "a time from 1s to 1h", Micros{1'000'000}, Micros{3'600'000'000}, out.refresh);
+  read_span(reader, node, "a duration from 1s to 1h", Micros{1'000'000}, Micros{3'600'000'000}, out.refresh);
 }
 
 void read_wait(Reader& reader, const Node& node, PlanPolicy& out) {
-  read_span(reader, node, "a time from 0s, which never waits, to 100ms", Micros{0}, Micros{100'000}, out.wait);
+  read_span(reader, node, "a duration from 0s (never wait) to 100ms", Micros{0}, Micros{100'000}, out.wait);
 }
 
 template <Micros PlanPolicy::*span>
@@ -182,14 +183,15 @@ void check_plans(Reader& reader, Position at, const PlanPolicy& plans) {
   if (plans.tiers.empty()) return reader.wrong(at, "`plans` has no `tiers`: write tiers: {free: 100/minute}");
   if (plans.fallback.empty()) {
     return reader.wrong(
-        at, "`plans` does not say what holds for those who have none: write default: " + plans.tiers[0].name);
+        at, "`plans` has no `default`, the plan of subjects without one; write default: " + plans.tiers[0].name);
   }
   if (std::ranges::count(plans.tiers, plans.fallback, &PlanTier::name) == 0) {
     const std::string_view meant = nearest_tier(plans, plans.fallback);
     reader.wrong(at, "`default`: there is no tier called " + in_quotes(plans.fallback) +
                          (meant.empty() ? "" : "; did you mean " + in_quotes(meant) + "?"));
   }
-  if (plans.source.empty() && !plans.query.empty()) reader.wrong(at, "`query`: of which `source`?");
+  if (plans.source.empty() && !plans.query.empty())
+    reader.wrong(at, "`query` needs a `source`; write source: sqlite:plans.db or postgresql://host/database");
 }
 
 // Adds a tier to a rule, under the rule's algorithm.
@@ -211,10 +213,11 @@ void check_algorithms(Reader& reader, const Rule& rule) {
     if (first == nullptr) first = &tier;
     const Algorithm a = first->limits.back().quota.algorithm, b = tier.limits.back().quota.algorithm;
     if (a == b) continue;
-    reader.wrong(rule.at, "rule " + in_quotes(rule.name) + " would count plan " + in_quotes(first->name) + " by " +
-                              std::string(to_string(a)) + " and plan " + in_quotes(tier.name) + " by " +
-                              std::string(to_string(b)) +
-                              ", so that who changes from one to the other begins anew; give the rule an `algorithm`");
+    reader.wrong(rule.at,
+                 "rule " + in_quotes(rule.name) + " would count plan " + in_quotes(first->name) + " by " +
+                     std::string(to_string(a)) + " and plan " + in_quotes(tier.name) + " by " +
+                     std::string(to_string(b)) +
+                     ", so a subject's count would restart when its plan changes; give the rule an `algorithm`");
   }
 }
 
@@ -235,9 +238,10 @@ void resolve_plans(Reader& reader, Policy& policy) {
   for (Rule& rule : policy.rules) {
     if (!rule.by_plan) continue;
     if (policy.plans.tiers.empty()) {
-      reader.wrong(rule.at, "rule " + in_quotes(rule.name) +
-                                " goes by plans that are not there; write plans: {default: free, tiers: {free: "
-                                "100/minute}}");
+      reader.wrong(rule.at,
+                   "rule " + in_quotes(rule.name) +
+                       " has limit: plan, but the config has no `plans`; write plans: {default: free, tiers: {free: "
+                       "100/minute}}");
     }
     for (const PlanTier& tier : policy.plans.tiers) resolve(reader, tier, rule);
     check_algorithms(reader, rule);

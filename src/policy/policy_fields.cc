@@ -32,7 +32,7 @@ void read_identity(Reader& reader, const Node& node, Policy& out) {
     if (is_of_rule)
       reader.wrong(node.at, "`identity` cannot be " + to_string(dimension) + "; name user, api_key, ip ...");
   }
-  if (out.identity.empty()) reader.wrong(node.at, "`identity` names nobody; the default is [user, api_key, ip]");
+  if (out.identity.empty()) reader.wrong(node.at, "`identity` names no attribute; the default is [user, api_key, ip]");
 }
 
 std::string print_identity(const Policy& policy) {
@@ -41,7 +41,7 @@ std::string print_identity(const Policy& policy) {
 
 void read_trusted_proxies(Reader& reader, const Node& node, Policy& out) {
   reader.each(node, kProxiesMax, Empty::allowed, [&](const Node& one) {
-    const auto text = reader.text(one, "an address range such as 10.0.0.0/8, or a list of some");
+    const auto text = reader.text(one, "an address range such as 10.0.0.0/8, or a list of ranges");
     if (!text) return;
     const auto range = parse_ip_range(*text);
     if (range) {
@@ -139,7 +139,9 @@ void read_envoy_algorithm(Reader& reader, const Node& node, Policy& out) {
   const auto algorithm = parse_algorithm(*text);
   if (!algorithm) return reader.wrong(node, "algorithm", algorithm.error());
   if (*algorithm == Algorithm::concurrency) {
-    return reader.wrong(node.at, "`algorithm`: permits in flight are no requests per unit; write fixed_window");
+    return reader.wrong(
+        node.at,
+        "`algorithm`: it limits permits in flight, and Envoy's files limit requests per unit; write fixed_window");
   }
   out.envoy.algorithm = *algorithm;
 }
@@ -199,8 +201,8 @@ void read_store(Reader& reader, const Node& node, Policy& out) {
   if (!is_redis && *text != "memory") return reader.wrong_kind(node, kWanted);
   if (has_password(*text)) {
     return reader.wrong(node.at,
-                        "`store`: there is a password in the address, which everybody would see who is shown this "
-                        "config; write it into a file: redis://weir@host?password_file=/etc/weir/redis.pass");
+                        "`store`: the address contains a password, which everyone who reads this config would see; "
+                        "write it into a file: redis://weir@host?password_file=/etc/weir/redis.pass");
   }
   if (const auto target = redis::parse_url(*text); is_redis && !target) {
     return reader.wrong(node.at, "`store`: " + target.error().message);
@@ -218,7 +220,7 @@ void check_charges(Reader& reader, const Policy& policy, Position at) {
     charges += most;
   }
   if (charges > kChargesMax) {
-    reader.wrong(at, "rules without a `match` hold every request to " + std::to_string(charges) + " limits; at most " +
+    reader.wrong(at, "rules without a `match` apply " + std::to_string(charges) + " limits to every request; at most " +
                          std::to_string(kChargesMax) + " can be charged at once");
   }
 }
@@ -237,7 +239,7 @@ void check_patterns(Reader& reader, const Policy& policy, Position at) {
   }
   if (hard > kHardMax) {
     reader.wrong(at, std::to_string(hard) + " path patterns have more than one `**`; at most " +
-                         std::to_string(kHardMax) + " may, since every request must be held against each");
+                         std::to_string(kHardMax) + " may, because Weir compares every request with each of them");
   }
 }
 
@@ -253,8 +255,9 @@ void read_rules(Reader& reader, const Node& node, Policy& out) {
     if (!rule) continue;
     const auto [first, is_new] = seen.try_emplace(rule->name, rule->at);
     if (!is_new && !rule->name.empty()) {
-      reader.wrong(rule->at, "a second rule is called " + in_quotes(rule->name) + "; the first stands in line " +
-                                 std::to_string(first->second.line) + ". Counters go by the name: give each its own");
+      reader.wrong(rule->at, "a second rule is called " + in_quotes(rule->name) + ", first used in line " +
+                                 std::to_string(first->second.line) +
+                                 "; give each rule its own name, because counts belong to it");
     }
     out.rules.push_back(*std::move(rule));
   }
@@ -398,13 +401,13 @@ Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, co
   const bool is_broken = !problems.empty() && root.items.empty();
   if (is_broken) return policy;
   if (root.is_scalar() && (root.is_null || root.text.empty())) {
-    problems.push_back({{1, 1}, "the config is empty, which would be no limits at all; write at least one rule"});
+    problems.push_back({{1, 1}, "the config is empty, so it limits nothing; write at least one rule"});
     return policy;
   }
   Reader reader(problems, compile);
   reader.fields(root, policy_fields(), "a map with `rules`", policy);
   if (root.is_map() && Reader::member(root, "rules") == nullptr && Reader::member(root, "import") == nullptr) {
-    reader.wrong(root.at, "there are no `rules`, which would be no limits at all; write at least one");
+    reader.wrong(root.at, "the config has no `rules`, so it limits nothing; write at least one rule");
   }
   return policy;
 }

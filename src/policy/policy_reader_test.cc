@@ -73,7 +73,7 @@ TEST(PolicyReader, ReadsTheNamesOfEntries) {
             (std::vector<std::string>{"domain", "b", "b"}));
   std::string told;
   read_policy_of("rules: [{name: a, match: {not: {entries: a}}, limit: 0/s}]", &told);
-  EXPECT_EQ(told, "w:1:32: `not` takes plain conditions; `otherwise`, `entries` and another `not` stand beside it");
+  EXPECT_EQ(told, "w:1:32: `not` cannot contain `otherwise`, `entries` or another `not`; move them out of it");
   read_policy_of("rules: [{name: a, match: {entries: [a, 'b c']}, limit: 0/s}]", &told);
   EXPECT_EQ(told, "w:1:40: 'entry:b c' names no entry: a name is 1 to 128 letters, digits, '-', '_' and '.'");
 }

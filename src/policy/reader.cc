@@ -91,7 +91,7 @@ std::optional<std::int64_t> Reader::whole(const Node& node, std::int64_t min, st
 
 void Reader::each(const Node& node, std::size_t most, Empty empty, const std::function<void(const Node&)>& read) {
   if (!node.is_list()) return read(node);
-  if (node.items.empty() && empty == Empty::refused) return wrong_kind(node, "one value or a list of some");
+  if (node.items.empty() && empty == Empty::refused) return wrong_kind(node, "one value or a list of at least one");
   if (node.items.size() > most) {
     return wrong(node.at, in_backticks(field_) + " has " + std::to_string(node.items.size()) + " values; at most " +
                               std::to_string(most) + " are allowed");
@@ -101,7 +101,7 @@ void Reader::each(const Node& node, std::size_t most, Empty empty, const std::fu
 
 std::optional<Quota> Reader::quota(const Node& node, std::optional<Algorithm> algorithm) {
   if (!node.is_scalar() || node.is_null) {
-    wrong_kind(node, "a quota such as 100/minute");
+    wrong_kind(node, "a limit such as 100/minute");
     return {};
   }
   std::string written(algorithm ? to_string(*algorithm) : "");
@@ -113,8 +113,8 @@ std::optional<Quota> Reader::quota(const Node& node, std::optional<Algorithm> al
     return {};
   }
   if (quota->algorithm == Algorithm::concurrency) {
-    wrong(node.at, in_backticks(field_) + ": permits in flight are acquired and released, which a rule cannot do; " +
-                       "write a rate such as 100/minute");
+    wrong(node.at,
+          in_backticks(field_) + ": a rule cannot limit permits in flight; " + "write a rate such as 100/minute");
     return {};
   }
   if (const auto limit = compile_(*quota); !limit) {

@@ -57,16 +57,17 @@ class Review {
   void check_trust() {
     if (policy_.trusted_proxies.empty() &&
         (policy_.trusted_hops > 0 || policy_.client_ip_header != Policy{}.client_ip_header)) {
-      warn({1, 1}, "client_ip_header and trusted_hops mean nothing without trusted_proxies: no header is believed");
+      warn({1, 1}, "client_ip_header and trusted_hops have no effect without trusted_proxies: Weir trusts no header");
     }
     for (const std::string& text : policy_.trusted_proxies) {
       const auto range = parse_ip_range(text);
       if (!range) continue;
       const unsigned bits = range->is_v4() ? range->bits - 96U : range->bits;
       if (bits == 0) {
-        warn({1, 1}, "trusted_proxies: " + text + " lets everybody claim any address; name your proxies");
+        warn({1, 1}, "trusted_proxies: " + text + " lets every client claim any address; list only your proxies");
       } else if (bits < (range->is_v4() ? 8U : 16U)) {
-        warn({1, 1}, "trusted_proxies: " + text + " is very wide; whoever is in it may claim any address");
+        warn({1, 1}, "trusted_proxies: " + text +
+                         " is very wide: every host in it can claim any address; list only your proxies");
       }
     }
   }
@@ -78,16 +79,17 @@ class Review {
       warn(rule, "expired at " + time_text(*rule.expires_at) + "; remove it");
       return false;
     }
-    if (rule.mode == Mode::enforce && rule.percent == 0) warn(rule, "is enforced for 0% of its keys, which is shadow");
+    if (rule.mode == Mode::enforce && rule.percent == 0)
+      warn(rule, "is enforced for 0% of its keys; write mode: shadow");
     for (const auto& set : rule.match.none_of) {
       if (!covers({.all = set}, rule.match)) continue;
-      warn(rule, "can never match: its `not` excludes all that it matches");
+      warn(rule, "can never match: its `not` excludes every request that it matches");
       return false;
     }
     const auto paths = std::ranges::find(rule.match.all, AttributeKind::path, &Condition::kind);
     if (paths != rule.match.all.end() && !policy_.skip.empty() &&
         covers_all(AttributeKind::path, policy_.skip, paths->any_of)) {
-      warn(rule, "can never match: `skip` leaves its paths out");
+      warn(rule, "can never match: `skip` contains all its paths");
       return false;
     }
     return true;
@@ -113,7 +115,7 @@ class Review {
     // A request with a higher cost uses fewer of the log's entries.
     if (limit.quota.algorithm == Algorithm::sliding_log && permits / std::max<std::int64_t>(1, cost) > events) {
       warn(rule, "may deny sooner than " + text + " says: a sliding_log keeps at most " + std::to_string(events) +
-                     " requests of a key; write algorithm: sliding_window, or a limit that is no larger");
+                     " requests of a key; write algorithm: sliding_window, or lower the limit");
     }
   }
 
@@ -128,7 +130,8 @@ class Review {
     if (everywhere == policy_.rules.end()) return;
     for (const Rule& rule : policy_.rules) {
       if (!rule.match.otherwise || rule.mode == Mode::off) continue;
-      warn(rule, "applies only to requests without a path: rule " + in_quotes(everywhere->name) + " names them all");
+      warn(rule,
+           "applies only to requests without a path: rule " + in_quotes(everywhere->name) + " matches every path");
     }
   }
 
@@ -140,7 +143,8 @@ class Review {
       for (std::size_t k = 0; k < count; ++k) {
         const Rule &loose = policy_.rules[i], &tight = policy_.rules[k];
         if (i == k || !counts_alike(loose, tight) || !allows_more(loose, tight, i > k)) continue;
-        warn(loose, "never binds: rule " + in_quotes(tight.name) + " counts the same and allows no more");
+        warn(loose,
+             "never decides: rule " + in_quotes(tight.name) + " counts the same requests, and its limit is not higher");
         break;
       }
     }

@@ -49,7 +49,7 @@ void read_mode(Reader& reader, const Node& node, RuleDraft& draft) {
   } else if (const auto percent = percent_of(node.text)) {
     draft.rule.percent = *percent;
   } else {
-    reader.wrong_kind(node, "enforce, shadow, off, or the part of keys that it is enforced for, as in 30%");
+    reader.wrong_kind(node, "enforce, shadow, off, or the percentage of keys to enforce it for, such as 30%");
   }
 }
 
@@ -153,7 +153,8 @@ void read_cost(Reader& reader, const Node& node, RuleDraft& draft) {
     return;
   }
   reader.fields(node, cost_fields(), "a number or a map such as {header: x-cost}", cost);
-  if (Reader::member(node, "header") == nullptr) reader.wrong(node.at, "`cost`: which header? Write {header: x-cost}");
+  if (Reader::member(node, "header") == nullptr)
+    reader.wrong(node.at, "`cost` has no `header`; write {header: x-cost}");
 }
 
 std::string print_cost(const RuleDraft& draft) {
@@ -212,7 +213,7 @@ void read_expires_at(Reader& reader, const Node& node, RuleDraft& draft) {
 }
 
 void read_retry_jitter(Reader& reader, const Node& node, RuleDraft& draft) {
-  const auto text = reader.text(node, "a part of the wait such as 10%, or a time such as 5s");
+  const auto text = reader.text(node, "a percentage of the wait such as 10%, or a duration such as 5s");
   if (!text) return;
   if (const auto percent = percent_of(*text)) {
     draft.rule.retry_jitter.percent = *percent;
@@ -222,8 +223,8 @@ void read_retry_jitter(Reader& reader, const Node& node, RuleDraft& draft) {
   if (most) {
     draft.rule.retry_jitter.most = *most;
   } else {
-    reader.wrong(node.at,
-                 "`retry_jitter`: " + in_quotes(*text) + " is no part of the wait such as 10%, nor a time such as 5s");
+    reader.wrong(node.at, "`retry_jitter`: " + in_quotes(*text) +
+                              " is neither a percentage of the wait such as 10% nor a duration such as 5s");
   }
 }
 
@@ -388,8 +389,8 @@ void check_subject(Reader& reader, const Rule& rule) {
   constexpr std::array kSubjects = {AttributeKind::user, AttributeKind::api_key, AttributeKind::tenant,
                                     AttributeKind::ip, AttributeKind::identity};
   if (!rule.per.empty() && std::ranges::count(kSubjects, rule.per[0].kind) > 0) return;
-  reader.wrong(rule.at, "rule " + in_quotes(rule.name) + " goes by a plan, so it must say whose: write per: user, " +
-                            "api_key, tenant, ip or identity, before anything else that it counts by");
+  reader.wrong(rule.at, "rule " + in_quotes(rule.name) + " has limit: plan, so its `per` must begin with the " +
+                            "subject: user, api_key, tenant, ip or identity");
 }
 
 // Every pattern of the rule must contain each `{part}` that it counts by, or some requests could not be counted.
@@ -415,20 +416,21 @@ void check_captures(Reader& reader, const Rule& rule) {
 void check_rule(Reader& reader, const RuleDraft& draft) {
   const Rule& rule = draft.rule;
   const std::string who = "rule " + (rule.name.empty() ? std::string("without a name") : in_quotes(rule.name));
-  if (rule.name.empty()) reader.wrong(rule.at, "a rule needs a `name`: answers, logs and counters go by it");
+  if (rule.name.empty()) reader.wrong(rule.at, "a rule needs a `name`, which answers, logs and metrics show");
   if (!draft.has_limit) reader.wrong(rule.at, who + " has no `limit`; write limit: 100/minute, or limit: unlimited");
-  if (rule.unlimited && draft.algorithm) reader.wrong(rule.at, who + " is unlimited: leave its algorithm out");
+  if (rule.unlimited && draft.algorithm)
+    reader.wrong(rule.at, who + " is unlimited, so it has no `algorithm`; remove the algorithm");
   if (rule.unlimited && rule.match.otherwise) {
-    reader.wrong(rule.at, who + " lets pass what no rule names a path of, which passes without it; leave it out");
+    reader.wrong(rule.at, who + " exempts requests whose path no rule names; they pass without it, so remove the rule");
   }
   if (rule.unlimited && rule.percent < 100) {
-    reader.wrong(rule.at, who + " is unlimited for all that it matches: its mode is enforce, shadow or off");
+    reader.wrong(rule.at, who + " is unlimited, so its mode cannot be a percentage; write enforce, shadow or off");
   }
   const auto is_fixed = [](const RuleLimit& limit) {
     return limit.quota.algorithm == Algorithm::fixed_window && !limit.quota.calendar;
   };
   if (rule.phase_by_key && (rule.by_plan || !std::ranges::all_of(rule.limits, is_fixed))) {
-    reader.wrong(rule.at, who + " has a `phase`, which only a fixed_window of a period has");
+    reader.wrong(rule.at, who + " has phase: key, which only a fixed_window without a calendar unit can have");
   }
   check_windows(reader, "rule " + in_quotes(rule.name), rule.at, rule.limits);
   if (rule.by_plan) check_subject(reader, rule);
@@ -443,13 +445,14 @@ std::span<const Field<RuleCost>> cost_fields() { return kCostFields; }
 void read_dimensions(Reader& reader, const Node& node, std::vector<Dimension>& out) {
   if (node.is_scalar() && node.text == "global") return;
   reader.each(node, kDimensionsMax, Empty::refused, [&](const Node& one) {
-    const auto text = reader.text(one, "an attribute such as user, or a list of some");
+    const auto text = reader.text(one, "an attribute such as user, or a list of attributes");
     if (!text) return;
     const auto dimension = parse_dimension(*text);
     if (!dimension) {
       const bool is_global = *text == "global";
       reader.wrong(one.at, "`" + std::string(reader.field()) + "`: " +
-                               (is_global ? "`global` stands alone: one count for all" : dimension.error().message));
+                               (is_global ? "`global` cannot be in a list: it is one count for all requests"
+                                          : dimension.error().message));
     } else if (std::ranges::find(out, *dimension) != out.end()) {
       reader.wrong(one.at, "`" + std::string(reader.field()) + "` names " + in_quotes(*text) + " twice");
     } else {
@@ -507,8 +510,8 @@ void check_windows(Reader& reader, const std::string& who, Position at, std::spa
   for (const RuleLimit& b : limits) {
     for (const RuleLimit* a = limits.data(); a != &b; ++a) {
       if (a->quota.algorithm != b.quota.algorithm || period_text(a->quota) != period_text(b.quota)) continue;
-      reader.wrong(at, who + " limits the same time twice, " + in_quotes(a->text) + " and " + in_quotes(b.text) +
-                           "; keep the smaller one");
+      reader.wrong(at, who + " has two limits for the same period, " + in_quotes(a->text) + " and " +
+                           in_quotes(b.text) + "; keep the smaller one");
     }
   }
 }
@@ -521,8 +524,8 @@ std::optional<Rule> read_rule(Reader& reader, const Node& node) {
   const bool counts =
       std::ranges::any_of(draft.rule.limits, [](const RuleLimit& limit) { return limit.quota.permits > 0; });
   if (counts && Reader::member(node, "per") == nullptr) {
-    reader.wrong(node.at, "rule " + in_quotes(draft.rule.name) +
-                              " does not say what it counts `per`: write per: user, per: ip or per: global");
+    reader.wrong(node.at,
+                 "rule " + in_quotes(draft.rule.name) + " has no `per`; write per: user, per: ip or per: global");
   }
   check_rule(reader, draft);
   return std::move(draft.rule);

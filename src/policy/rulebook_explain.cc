@@ -53,7 +53,7 @@ std::string differs(const Condition& condition, Facts& facts) {
   std::string subject(to_string(condition.kind));
   if (!condition.name.empty()) subject += ' ' + condition.name;
   const std::string found = found_text(condition, facts);
-  if (found.empty()) return "there is no " + subject;
+  if (found.empty()) return "the request has no " + subject;
   return subject + " is " + in_quotes(found, 80) + ", not " + shown(condition);
 }
 
@@ -61,8 +61,8 @@ std::string differs(const Condition& condition, Facts& facts) {
 
 std::string Rulebook::mismatch(std::uint32_t number, Facts& facts, std::int64_t now) const {
   const BookRule& rule = rules_[number];
-  if (rule.rule->mode == Mode::off) return "it is off";
-  if (now >= rule.expires_us) return "it expired at " + time_text(*rule.rule->expires_at);
+  if (rule.rule->mode == Mode::off) return "the rule is off";
+  if (now >= rule.expires_us) return "the rule expired at " + time_text(*rule.rule->expires_at);
   for (const Condition& condition : rule.rule->match.all) {
     if (!Criterion(condition, reading_.path_case).holds(facts)) return differs(condition, facts);
   }
@@ -112,7 +112,8 @@ Result<std::vector<std::string_view>> Rulebook::keys_of(std::uint32_t number, Fa
     const auto lacks = lacking(number, facts);
     return fail(ErrorCode::invalid_argument,
                 "rule " + in_quotes(rule.rule->name) + " counts by " +
-                    (lacks ? to_string(*lacks) + ", which this request lacks" : "a path that it names; this is none"));
+                    (lacks ? to_string(*lacks) + ", which this request lacks"
+                           : "a path pattern of its own, and this path matches none of them"));
   }
   std::vector<std::string_view> suffixes;
   const auto add = [&](std::span<const BookLimit> limits) {

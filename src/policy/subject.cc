@@ -133,7 +133,7 @@ std::string unescaped(std::string_view text) {
 }
 
 tl::unexpected<Error> wrong_subject(std::string_view text, std::string_view why) {
-  return fail(ErrorCode::invalid_argument, in_quotes(text) + " is no subject: " + std::string(why));
+  return fail(ErrorCode::invalid_argument, in_quotes(text) + " is not a subject: " + std::string(why));
 }
 
 Result<std::string> address_id(std::string_view text, std::string_view value) {

@@ -120,7 +120,7 @@ TEST(Subject, WhatIsNoneIsRefusedWithTheForm) {
                                  "identity:42", "api_key:sha256:12", "header:=x", "plan:free"}) {
     const auto parsed = parse_subject(text);
     ASSERT_FALSE(parsed) << text;
-    EXPECT_NE(parsed.error().message.find("is no subject"), std::string::npos);
+    EXPECT_NE(parsed.error().message.find("is not a subject"), std::string::npos);
   }
 }
 

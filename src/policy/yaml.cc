@@ -88,7 +88,7 @@ class TreeMaker final : public YAML::EventHandler {
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag.size() > 1) stop(position(mark), "a tag, " + in_quotes(tag) + "; write the value without one");
+    if (tag.size() > 1) stop(position(mark), "the tag " + in_quotes(tag) + " is not supported; remove it");
   }
 
   void count_one(Position at) {
@@ -105,7 +105,7 @@ class TreeMaker final : public YAML::EventHandler {
   void begin(Node node, YAML::anchor_t anchor) {
     count_one(node.at);
     if (open_.size() >= kDepthMax + (is_json_ ? 1 : 0)) {
-      stop(node.at, "nested more than " + std::to_string(kDepthMax) + " deep; nothing in a config is");
+      stop(node.at, "nested more than " + std::to_string(kDepthMax) + " levels deep; no config needs that");
     }
     open_.push_back({std::move(node), anchor, {}});
   }
@@ -197,14 +197,14 @@ std::string explained(const std::string& message) {
   std::string out = in_quotes(message, 200);  // the message may contain bytes of the text
   out = "this is not YAML: " + out.substr(1, out.size() - 2);
   if (message.find("flow not found") != std::string::npos) {
-    out += "; is a bracket open, or a value with { } [ ] , in it not in quotes, as '/users/{id}' must be?";
+    out += "; close each bracket, and put a value that contains { } [ ] or , in quotes, such as '/users/{id}'";
   } else if (message.find("illegal map value") != std::string::npos) {
-    out += "; a value with a colon and a blank in it must be in quotes";
+    out += "; a value with a colon and a space in it must be in quotes";
   } else if (message.find("anchor is not defined") != std::string::npos) {
     out += "; a value that begins with * must be in quotes";
   } else if (message.find("tab") != std::string::npos || message.find("indent") != std::string::npos ||
              message.find("block entry") != std::string::npos) {
-    out += "; indent with blanks, all of a list or map alike";
+    out += "; indent with spaces, all items of a list or map alike";
   }
   return out;
 }
@@ -225,7 +225,7 @@ class ReadAhead {
     for (std::size_t i = 0; i < text.size(); ++i) {
       const char c = text[i];
       if (c == '[' || c == '{') {
-        if (open_ > kOpenMax) return why_ = "nested more than 32 deep; nothing in a config is", i;
+        if (open_ > kOpenMax) return why_ = "nested more than 32 levels deep; no config needs that", i;
         const bool is_value = last_ == ':' || last_ == 0;
         if (!is_value && key_at_ == kNone) {
           key_at_ = open_;
@@ -238,7 +238,9 @@ class ReadAhead {
         open_ -= open_ > 0 ? 1 : 0;
         if (key_at_ != kNone && open_ <= key_at_) key_at_ = kNone;
       } else if (key_at_ != kNone && marks_ - key_marks_ > kMarksMax) {
-        why_ = "too much in one bracket; begin a long list on the line of its key, and put each rule on its own line";
+        why_ =
+            "too many values in one bracket; begin a long list on the line of its key, and put each rule on its own "
+            "line";
         return i;
       }
       if (c == '\n' && last_ == ':') last_ = c;
@@ -279,7 +281,7 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems, TextFr
   }
   if (const std::size_t bad = find_control(text); bad < text.size()) {
     problems.push_back({end_of(text.substr(0, bad)), "a control character, " + in_quotes(text.substr(bad, 1)) +
-                                                         "; is the file damaged, or no text at all?"});
+                                                         "; the file is damaged, or is not a text file"});
     return {};
   }
   if (from == TextFrom::outside) {

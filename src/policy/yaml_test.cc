@@ -61,8 +61,8 @@ TEST(Yaml, HasBounds) {
     return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
   };
   EXPECT_EQ(problem_of(nested(32)), "none");
-  EXPECT_NE(problem_of(nested(33)).find("nested more than 32 deep"), std::string::npos);
-  EXPECT_NE(problem_of(std::string(kPolicyBytesMax, '[')).find("nested more than 32 deep"), std::string::npos);
+  EXPECT_NE(problem_of(nested(33)).find("nested more than 32 levels deep"), std::string::npos);
+  EXPECT_NE(problem_of(std::string(kPolicyBytesMax, '[')).find("nested more than 32 levels deep"), std::string::npos);
   const auto aliased = [](int count) {
     std::string text = "a: &x 1\nb: [";
     for (int i = 0; i < count; ++i) text += "*x, ";
@@ -88,7 +88,7 @@ TEST(Yaml, HasBounds) {
   EXPECT_EQ(problem_of("a: [" + wide + "]"), "none");
   EXPECT_EQ(problem_of("{\"a\": [" + wide + "]}"), "none");
   for (const std::string before : {"a:\n  [", "- [", "[[", "{[", "{a: b, ["}) {
-    EXPECT_NE(problem_of(before + wide).find("too much in one bracket"), std::string::npos) << before;
+    EXPECT_NE(problem_of(before + wide).find("too many values in one bracket"), std::string::npos) << before;
   }
   std::string many = "a: [";
   for (std::size_t i = 0; i < kNodesMax; ++i) many += i % 1'000 == 0 ? "1,\n" : "1,";
@@ -111,14 +111,14 @@ TEST(Yaml, SaysWhatIsWrongAndWhere) {
   const std::pair<std::string, const char*> cases[] = {
       {"a: 1\nb: 2\na: 3\n", "3:1 the key 'a' is given twice"},
       {std::string("a: \0b", 5), "1:4 a control character, '\\x00'"},
-      {"a: {b: /users/{id}}\n", "as '/users/{id}' must be?"},
+      {"a: {b: /users/{id}}\n", "in quotes, such as '/users/{id}'"},
       {"a: *b\n", "must be in quotes"},
-      {"a: b: c\n", "a value with a colon and a blank in it must be in quotes"},
+      {"a: b: c\n", "a value with a colon and a space in it must be in quotes"},
       {"a: 1\n---\nb: 2\n", "a second document begins here"},
-      {"a: !!binary x\n", "a tag"},
-      {"a: !!map {}\n", "a tag"},
+      {"a: !!binary x\n", "the tag"},
+      {"a: !!map {}\n", "the tag"},
       {"x: {[a]: b}\n", "a key must be a word"},
-      {"a: [1\n", "is a bracket open"},
+      {"a: [1\n", "close each bracket"},
   };
   for (const auto& [text, told] : cases)
     EXPECT_NE(problem_of(text).find(told), std::string::npos) << text << problem_of(text);

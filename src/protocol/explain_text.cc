@@ -18,10 +18,11 @@ std::string visible(const std::string& text) {
 
 std::string state_text(const RuleExplanation::State& state) {
   const Decision& decision = state.decision;
-  if (decision.decided_by == DecidedBy::closed && !decision.allowed) return "denies while Redis is away (closed)";
+  if (decision.decided_by == DecidedBy::closed && !decision.allowed)
+    return "denied while Redis is unavailable (closed)";
   std::string out = std::to_string(decision.remaining) + " of " + std::to_string(decision.limit) + " left";
-  if (decision.decided_by == DecidedBy::local) out += " of this server's share, while Redis is away (local)";
-  if (decision.decided_by == DecidedBy::open) out += " on this server, while Redis is away (open)";
+  if (decision.decided_by == DecidedBy::local) out += " of this server's share, while Redis is unavailable (local)";
+  if (decision.decided_by == DecidedBy::open) out += " on this server, while Redis is unavailable (open)";
   if (state.cost != 1) out += ", costs " + std::to_string(state.cost);
   if (!decision.allowed) {
     out += decision.retry_after == kNever ? ", never passes" : ", passes in " + time_text(decision.retry_after);
@@ -58,9 +59,9 @@ std::string to_text(const Explanation& explanation) {
     for (const RuleExplanation::State& state : rule.limits) {
       const std::string name = rule.rule + ": " + state.quota;
       out += "    " + state.quota + " (" + state.algorithm + "): " + state_text(state);
-      out += name == explanation.binding ? "   <- binds\n" : "\n";
-      out += "      at worst: " + state.worst_case + '\n';
-      if (!state.when_away.empty()) out += "      Redis away: " + state.when_away + '\n';
+      out += name == explanation.binding ? "   <- binding\n" : "\n";
+      out += "      worst case: " + state.worst_case + '\n';
+      if (!state.when_away.empty()) out += "      Redis unavailable: " + state.when_away + '\n';
     }
   }
   return out;

@@ -30,8 +30,8 @@ TEST(ExplainText, ShowsEveryRuleAndMarksTheOneThatBinds) {
             "\n"
             "- search  path is '/api/login', not /api/search\n"
             "+ login   enforced, per ip 192.0.2.1\n"
-            "    5/5min (sliding_log): 1 of 5 left, costs 2, passes in 1.5 s   <- binds\n"
-            "      at worst: never more than 5 permits in any 5min\n");
+            "    5/5min (sliding_log): 1 of 5 left, costs 2, passes in 1.5 s   <- binding\n"
+            "      worst case: never more than 5 permits in any 5min\n");
 }
 
 TEST(ExplainText, ListsTheReadingsOfAPath) {
@@ -66,7 +66,7 @@ TEST(ExplainText, IsOneJsonObjectForPrograms) {
 TEST(ExplainText, SaysWhatAFleetLetsThroughWithoutRedis) {
   Explanation out = denied_login();
   out.rules[1].limits[0].when_away = "nothing passes (closed)";
-  EXPECT_NE(to_text(out).find("\n      Redis away: nothing passes (closed)\n"), std::string::npos);
+  EXPECT_NE(to_text(out).find("\n      Redis unavailable: nothing passes (closed)\n"), std::string::npos);
   EXPECT_NE(to_json(out).find("\"when_away\":\"nothing passes (closed)\","), std::string::npos);
 }
 
@@ -74,12 +74,14 @@ TEST(ExplainText, SaysWhatHoldsWhileRedisIsAway) {
   Explanation out = denied_login();
   Decision& decision = out.rules[1].limits[0].decision;
   decision.decided_by = DecidedBy::closed;
-  EXPECT_NE(to_text(out).find("(sliding_log): denies while Redis is away (closed)   <- binds"), std::string::npos);
+  EXPECT_NE(to_text(out).find("(sliding_log): denied while Redis is unavailable (closed)   <- binding"),
+            std::string::npos);
   EXPECT_NE(to_json(out).find("\"decided_by\":\"closed\""), std::string::npos);
   decision.decided_by = DecidedBy::local;
-  EXPECT_NE(to_text(out).find("1 of 5 left of this server's share, while Redis is away (local)"), std::string::npos);
+  EXPECT_NE(to_text(out).find("1 of 5 left of this server's share, while Redis is unavailable (local)"),
+            std::string::npos);
   decision.decided_by = DecidedBy::open;
-  EXPECT_NE(to_text(out).find("1 of 5 left on this server, while Redis is away (open)"), std::string::npos);
+  EXPECT_NE(to_text(out).find("1 of 5 left on this server, while Redis is unavailable (open)"), std::string::npos);
 }
 
 TEST(ExplainText, SaysNeverAndDelay) {

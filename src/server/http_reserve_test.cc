@@ -33,7 +33,7 @@ TEST_F(HttpReserve, SettlesForWhatItCost) {
   EXPECT_EQ(remaining("u"), 7);
   const std::string again = post("/v1/commit", commit);
   EXPECT_EQ(status(again), 404) << again;
-  EXPECT_TRUE(has(again, "settled before"));
+  EXPECT_TRUE(has(again, "already settled"));
 }
 
 TEST_F(HttpReserve, CancelsByAnIdOfTheCallersOwn) {

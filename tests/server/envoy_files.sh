@@ -162,7 +162,7 @@ comes "SIGHUP" d 3
 printf 'import: {envoy: v1}\n' >"$work/weir.yaml"
 has "validated" "0 rules, 1 limit from Envoy's files, valid" "$("$program" validate "$work/weir.yaml" 2>&1)"
 sed -i 's/year/fortnight/' "$work/v1/d.yaml"
-has "validated: bad" "v1/d.yaml:3:33: the unit 'fortnight'" "$("$program" validate "$work/weir.yaml" 2>&1)"
+has "validated: bad" "v1/d.yaml:3:33: unknown unit 'fortnight'" "$("$program" validate "$work/weir.yaml" 2>&1)"
 sed -i 's/fortnight/year/' "$work/v1/d.yaml"
 
 # What is refused at the start.

@@ -30,7 +30,7 @@ has "counted by what the files count by" \
 has "what is not converted is at the head, too" "# Not converted: edge.yaml:8:5: rules name entries in full" "$answer"
 is "what is not said is told by its line" \
   "edge.yaml:7:5 edge.yaml:8:5" "$(grep -o '^edge.yaml:[0-9]*:[0-9]*' said | paste -sd' ')"
-has "quota_mode" "rules know no quota_mode" "$(cat said)"
+has "quota_mode" "rules have no quota_mode" "$(cat said)"
 answer=$("$program" import envoy edge.yaml other.yml -o weir.yaml 2>/dev/null)
 is "into a file" "0 weir.yaml: 4 rules" "$? ${answer%%;*}"
 is "which is fine" "weir.yaml: 4 rules, valid" "$("$program" validate weir.yaml)"
@@ -43,9 +43,9 @@ mkdir folder && cp edge.yaml other.yml folder/ && echo no >folder/notes.txt
 is "a folder is its files" 4 "$("$program" import envoy folder 2>/dev/null | grep -c name:)"
 
 answer=$("$program" import envoy --explain edge.yaml)
-has "explained: the deliberate differences" "A denied request is charged nothing" "$answer"
+has "explained: the deliberate differences" "Weir charges nothing for a denied request" "$answer"
 has "explained: algorithms" "Algorithms may be chosen" "$answer"
-has "explained: what is in this file" "  edge.yaml:7:5: rules know no quota_mode" "$answer"
+has "explained: what is in this file" "  edge.yaml:7:5: rules have no quota_mode" "$answer"
 has "explained: nothing" "Rules can express everything in these files." "$("$program" import envoy --explain other.yml)"
 is "explained without files" "$("$program" import --explain)" "$("$program" import envoy --explain)"
 

@@ -53,7 +53,7 @@ for words in 'usage user:42' 'usage --top 3' 'keys top' 'rules list'; do
   has "weir $words: whose numbers they are" "counts of this server only; the fleet has 3 servers: query each" "$said"
 done
 has "and in JSON" '"nodes":3' "$(weir_on 0 rules list --json)"
-has "what a rule lets through without Redis" "Redis away: up to 100 on 3 servers, each its share (local)" \
+has "what a rule lets through without Redis" "Redis unavailable: up to 100 on 3 servers, each its share (local)" \
   "$(weir_on 0 keys explain --user 42 --path /search)"
 
 echo "# changes reach all"

@@ -71,14 +71,14 @@ weir_on 0 rules undo --json
 has "and what undoes it, for programs" '"on_all_servers":false' "$said"
 
 weir_on 0 keys explain --user z1 --path /api/pay
-has "why a client is denied" "denied by pay: 20/year: Redis cannot be asked now, and its on_backend_error is closed" \
+has "why a client is denied" "denied by pay: 20/year: Redis is unavailable, and the rule's on_backend_error is closed" \
   "$said"
-has "of the limit" "denies while Redis is away (closed)" "$said"
+has "of the limit" "denied while Redis is unavailable (closed)" "$said"
 weir_on 0 keys explain --user z1 --path /free
-has "what holds of a rule that is open" "30 of 30 left on this server, while Redis is away (open)" "$said"
-has "that it is so by the outage" "passes; the tightest limit is free: 30/year; Redis cannot be asked now" "$said"
+has "what holds of a rule that is open" "30 of 30 left on this server, while Redis is unavailable (open)" "$said"
+has "that it is so by the outage" "passes; the tightest limit is free: 30/year; Redis is unavailable" "$said"
 weir_on 0 keys explain --ip 192.0.2.9 --path /login
-has "what holds of one that is local" "1 of 2 left of this server's share, while Redis is away (local)" "$said"
+has "what holds of one that is local" "1 of 2 left of this server's share, while Redis is unavailable (local)" "$said"
 denied=$(ask 0 '{"user":"z1","path":"/api/pay"}')
 has "the client is told the same" \
   '"detail":"pay: 20/year: The limit cannot be checked now; requests are denied until it can be."' "$denied"

@@ -45,7 +45,7 @@ rules:
 YAML
 out=$(weir validate "$work/odd.yaml")
 is "warnings: exit code" 0 $?
-has "a warning for wide trust" "0.0.0.0/0 lets everybody claim any address" "$out"
+has "a warning for wide trust" "0.0.0.0/0 lets every client claim any address" "$out"
 has "a warning for an expired rule" "odd.yaml:4:5: rule 'old' expired at 2020-01-01T00:00:00Z" "$out"
 has "a warning for what can never match" "rule 'never' can never match" "$out"
 has "a warning for what is shadowed" "rule 'shadowed' never applies: rule 'open' is unlimited" "$out"
@@ -72,7 +72,7 @@ out=$(weir explain --config "$work/weir.yaml" --path /API//login/ --method post 
 has "the path as rules see it" "path    /api/login" "$out"
 has "a rule that applies, and its key" "+ login     enforced, per ip 1.2.3.4" "$out"
 has "a rule that does not, and why" "- search    path is '/api/login', not /api/search" "$out"
-has "an absent attribute" "- steps     there is no user" "$out"
+has "an absent attribute" "- steps     the request has no user" "$out"
 has "what keeps otherwise away" "- rest      rule login, which names a path, applies" "$out"
 has "the worst case of a fixed window" "up to 1200 permits at once across a boundary" "$out"
 has "the state" "5 of 5 left" "$out"

@@ -52,8 +52,8 @@ first=$(api '?top=1')
 has "and who spent most" "\"rows\":[{\"rule\":\"tokens\",\"subject\":\"api_key:sha256:$hash\",\"used\":200" "$first"
 is "the command gives it as it is" "$first" "$(usage --top 1 --json)"
 is "by one rule" 0 "$(usage --top 9 --rule search --csv | grep -c tokens)"
-has "no subject" "is no subject: write it like user:42" "$(usage 42)"
-has "no day" "is no day; write it like" "$(usage user:42 --from tomorrow)"
+has "no subject" "is not a subject: write it like user:42" "$(usage 42)"
+has "no day" "is not a day; write it like" "$(usage user:42 --from tomorrow)"
 has "unknown parameters are told" "unknown parameter 'subjct=user:42'; use subject=user:42" "$(api '?subjct=user:42')"
 has "no number" "top is 'x'; give a whole number" "$(api '?top=x')"
 is "another day knows nothing" "user:42: no known usage from 2020-01-01 to 2020-01-31" \
