@@ -34,6 +34,19 @@ TEST(ExplainText, ShowsEveryRuleAndMarksTheOneThatBinds) {
             "      worst case: never more than 5 permits in any 5min\n");
 }
 
+TEST(ExplainText, RoundsALongWaitUp) {
+  Explanation out = denied_login();
+  const auto says = [&](std::int64_t wait, const std::string& text) {
+    out.rules[1].limits[0].decision.retry_after = Micros{wait};
+    EXPECT_NE(to_text(out).find(", passes in " + text + "   <- binding\n"), std::string::npos) << to_text(out);
+  };
+  says(9'000'001, "9.000001 s");
+  says(34'296'544, "35 s");
+  says(89'000'001, "1 min 30 s");
+  says(22'320'000'000, "6 h 12 min");
+  says(7'199'000'000, "2 h 0 min");
+}
+
 TEST(ExplainText, ListsTheReadingsOfAPath) {
   Explanation out = denied_login();
   out.readings = {{"/health", "skipped", {}}, {"/api/login", "charged", {"login per ip 192.0.2.1", "all per global"}}};
