@@ -136,12 +136,12 @@ void half_load(Report& report, const Scale& scale) {
   report.add({"99 % of the answers within", of_half.p99_us, "us"});
   report.add({"99 % of the answers of the memory store within", by_memory.p99_us, "us"});
   report.add({"added by Redis at 99 %", (of_half.p99_us - by_memory.p99_us) / 1e3, "ms", {}, at_most(1)});
-  report.add({"decided without Redis", 100 * of_half.fallen, "%"});
+  report.add({"decided without Redis", 100 * of_half.fallback, "%"});
   const Figures of_twice = median_of(twice);
   report.begin("Uniform keys at twice the most");
   report.add({"decided by Redis", of_twice.checks_per_second, "/s",
               Rival{"when nobody waits in vain", most.checks_per_second}, at_least(0.8)});
-  report.add({"decided without Redis", 100 * of_twice.fallen, "%"});
+  report.add({"decided without Redis", 100 * of_twice.fallback, "%"});
   report.add({"99 % of the answers within", of_twice.p99_us, "us"});
 }
 
@@ -169,7 +169,7 @@ void no_redis(Report& report, const Scale& scale) {
   known.keys = kKnownKeys;
   ask_for_each_key(weir, known, limit);  // and begin with what Redis said
   redis.pause();
-  weir.wait_until_fallen(limit);
+  weir.wait_until_fallback(limit);
   const Load load{keys, limit};
   std::vector<Figures> away, alone;
   constexpr std::size_t kChecks = 20'000;
@@ -196,7 +196,7 @@ void write_back(Report& report, const Scale&) {
   Weir weir(redis.target(), 2 * kWritten);
   weir.wait_until_strict(limit);
   redis.pause();
-  weir.wait_until_fallen(limit);
+  weir.wait_until_fallback(limit);
   const Load load{keys, limit};
   weir.on_fiber([&] { time_each(weir.limiter(), load, kWritten - 1); });  // the last is the one that it waited by
   redis.resume();

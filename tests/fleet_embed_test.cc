@@ -105,7 +105,7 @@ TEST(FleetOpening, AnswersByItselfWhileNobodyIsThere) {
   EXPECT_EQ(admitted, 3);
   EXPECT_FALSE(fleet.is_strict());
   EXPECT_FALSE(fleet.wait_until_strict(Micros{2'000}));
-  EXPECT_EQ(fleet.stats().fallen, 10u);
+  EXPECT_EQ(fleet.stats().fallback, 10u);
   EXPECT_TRUE(eventually([&] { return lines > 0; })) << "the log says why";
 }
 
@@ -138,7 +138,7 @@ TEST_F(FleetEmbedded, AnswersInBothWaysAlike) {
   }
   EXPECT_GT(other.fleet->stats().cached, 0u);
   EXPECT_GT(other.fleet->stats().strict, 0u);
-  EXPECT_EQ(other.fleet->stats().fallen + one.fleet->stats().fallen, 0u);
+  EXPECT_EQ(other.fleet->stats().fallback + one.fleet->stats().fallback, 0u);
 }
 
 TEST_F(FleetEmbedded, TellsOfAWrongRequestWhatTheLimiterWould) {
@@ -209,7 +209,7 @@ TEST_F(FleetEmbedded, TellsEveryoneOnceWhenItEndsAndNobodyMoreThanMayBe) {
   for (const std::atomic<int>& one : told) EXPECT_EQ(one, 1);
   EXPECT_EQ(answered, 300);
   const Decision last = service.limiter->check("k", limit).value();
-  if (service.fleet->stats().fallen == 0) {
+  if (service.fleet->stats().fallback == 0) {
     EXPECT_EQ(last.remaining, 1'000'000 - 301) << "each was charged";
   }
 }
@@ -232,7 +232,7 @@ TEST_F(FleetEmbedded, TellsEveryoneOnceWhenRedisDiesMeanwhile) {
   service.async.reset();
   for (const std::atomic<int>& one : told) EXPECT_EQ(one, 1);
   EXPECT_EQ(admitted, 100) << "it is the only node, so its share is the limit";
-  EXPECT_GE(service.fleet->stats().fallen, 200u);
+  EXPECT_GE(service.fleet->stats().fallback, 200u);
 }
 
 // A callback that asks again while all is ending is told so.
@@ -402,10 +402,10 @@ TEST_F(FleetEmbedded, SaysWhoElseIsThereAndWhetherRedisIs) {
   const Limit limit = limit_of("10/year", Algorithm::fixed_window);
   const Charge charge{"k", &limit};
   ASSERT_TRUE(eventually([&] { return one.ask({&charge, 1})->decisions[0].decided_by == DecidedBy::local; }));
-  EXPECT_GT(one.fleet->stats().fallen, 0u);
+  EXPECT_GT(one.fleet->stats().fallback, 0u);
   ASSERT_TRUE(server_->restart());
   EXPECT_TRUE(one.fleet->wait_until_strict(kPatience));
-  EXPECT_TRUE(eventually([&] { return one.fleet->stats().paid_back > 0; }));
+  EXPECT_TRUE(eventually([&] { return one.fleet->stats().synced_permits > 0; }));
 }
 
 // A child that inherits a fleet goes on by itself; it does not stand still, and its end disturbs nobody.
@@ -468,24 +468,24 @@ TEST(FleetEmbeddedOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
     const Charge peek{user, &wide, 0};
     ASSERT_TRUE(eventually([&] { return service.ask({&peek, 1})->decisions[0].decided_by == DecidedBy::strict; }));
   }
-  std::atomic<int> admitted{0}, told{0}, fallen{0};
+  std::atomic<int> admitted{0}, told{0}, fallback{0};
   for (std::size_t i = 0; i < 300; ++i) {
     const Charge charges[] = {{users[i % 10], &wide}, {"all", &narrow}};
     service.async->check(charges, [&](Result<Verdict> verdict) {
       admitted += verdict && verdict->allowed;
-      fallen += !verdict || verdict->decisions[0].decided_by == DecidedBy::local ||
-                verdict->decisions[1].decided_by == DecidedBy::local;
+      fallback += !verdict || verdict->decisions[0].decided_by == DecidedBy::local ||
+                  verdict->decisions[1].decided_by == DecidedBy::local;
       ++told;
     });
   }
   ASSERT_TRUE(eventually([&] { return told == 300; }));
   EXPECT_EQ(admitted, 60);
-  EXPECT_EQ(fallen, 0);
+  EXPECT_EQ(fallback, 0);
   std::int64_t spent = 0;
   for (const std::string& user : users) spent += 1'000 - service.limiter->peek(user, wide)->remaining;
   EXPECT_EQ(spent, 60) << "who was denied was charged nothing";
-  EXPECT_GT(service.fleet->stats().released, 0u);
-  EXPECT_EQ(service.fleet->stats().stuck, 0u);
+  EXPECT_GT(service.fleet->stats().refunds, 0u);
+  EXPECT_EQ(service.fleet->stats().failed_refunds, 0u);
 }
 
 }  // namespace

@@ -38,9 +38,9 @@ class FleetFaults : public RedisTest {
     for (auto& node : nodes) EXPECT_TRUE(until([&] { return is_strict(*node); })) << "Redis is not asked again";
     return (redis::steady_now() - began).count() / 1'000;
   }
-  static std::uint64_t paid_back(const std::vector<std::unique_ptr<Node>>& nodes) {
+  static std::uint64_t synced_permits(const std::vector<std::unique_ptr<Node>>& nodes) {
     std::uint64_t all = 0;
-    for (const auto& node : nodes) all += node->store->keeper().paid_back();
+    for (const auto& node : nodes) all += node->store->keeper().synced_permits();
     return all;
   }
 

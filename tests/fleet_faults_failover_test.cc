@@ -161,7 +161,8 @@ TEST_F(FleetPartlyAway, ADeniedRequestIsChargedNothingThoughAServerIsAway) {
   cluster_->replica(1).resume();
   EXPECT_EQ(spent(node, well, kTen), 0);
   EXPECT_EQ(spent(node, away, kTen), 1);
-  EXPECT_TRUE(until([&] { return node.store->keeper().paid_back() == static_cast<std::uint64_t>(alone.admitted()); }));
+  EXPECT_TRUE(
+      until([&] { return node.store->keeper().synced_permits() == static_cast<std::uint64_t>(alone.admitted()); }));
   EXPECT_EQ(spent(node, away, kTen), 1) << "what was denied was paid back as if it had been let through";
 }
 

@@ -36,8 +36,8 @@ TEST_F(FleetSettling, WhileRedisIsAwayIsPaidBackAsItWasUsed) {
   ASSERT_TRUE(limiter.cancel("left", {&five, 1}));
   ASSERT_TRUE(server_->restart());
   back(nodes);
-  ASSERT_TRUE(until([&] { return paid_back(nodes) > 0; }));
-  EXPECT_EQ(paid_back(nodes), 2u);
+  ASSERT_TRUE(until([&] { return synced_permits(nodes) > 0; }));
+  EXPECT_EQ(synced_permits(nodes), 2u);
   EXPECT_EQ(left(limiter), 28);
 }
 
@@ -51,7 +51,7 @@ TEST_F(FleetSettling, WhatWasReservedWithoutRedisOnceItIsBack) {
   for (const char* const id : {"less", "more", "none"}) ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = id})) << id;
   ASSERT_TRUE(server_->restart());
   back(nodes);
-  ASSERT_TRUE(until([&] { return paid_back(nodes) == 15; })) << paid_back(nodes);
+  ASSERT_TRUE(until([&] { return synced_permits(nodes) == 15; })) << synced_permits(nodes);
   const auto less = limiter.commit("less", {&two, 1});
   ASSERT_TRUE(less) << less.error().message;
   EXPECT_EQ(less->reserved, std::vector<std::int64_t>{5});
@@ -79,7 +79,7 @@ TEST_F(FleetSettling, GivesNothingBackThatOthersHaveSpent) {
   ASSERT_TRUE(nodes[1]->limiter->check_all({&all, 1})->allowed);
   proxy_->set({});
   back(nodes);
-  ASSERT_TRUE(until([&] { return paid_back(nodes) == 5; }));
+  ASSERT_TRUE(until([&] { return synced_permits(nodes) == 5; }));
   ASSERT_TRUE(cut_off.cancel("one", {&five, 1}));
   EXPECT_EQ(left(*nodes[1]->limiter), 0);
 }

@@ -38,7 +38,7 @@ TEST_F(FleetFaults, AKilledRedisIsBridgedByEachPolicyAndPaidBack) {
   ASSERT_TRUE(server_->restart());
   tell("F01 all nodes ask Redis again after " + std::to_string(back(nodes)) +
        " ms; while it was away: " + local.text());
-  EXPECT_TRUE(until([&] { return paid_back(nodes) == 30 + 3 + 90; })) << paid_back(nodes);
+  EXPECT_TRUE(until([&] { return synced_permits(nodes) == 30 + 3 + 90; })) << synced_permits(nodes);
   Tally after;
   for (auto& node : nodes) {
     EXPECT_FALSE(ask(*node, "local", thirty_, after));
@@ -114,7 +114,7 @@ TEST_F(FleetFaults, APausedRedisChargesNobodyLate) {
   std::this_thread::sleep_for(paused + during.longest() + kLong + Micros{100'000} - redis::steady_now());
   server_->resume();
   const std::int64_t ms = back(nodes);
-  EXPECT_TRUE(until([&] { return paid_back(nodes) == static_cast<std::uint64_t>(during.admitted()); }));
+  EXPECT_TRUE(until([&] { return synced_permits(nodes) == static_cast<std::uint64_t>(during.admitted()); }));
   EXPECT_EQ(nodes[0]->limiter->peek("k", thousand_)->remaining, 1'000 - 15 - during.admitted())
       << "somebody was charged who had gone";
   tell("F02 back after " + std::to_string(ms) + " ms; meanwhile " + during.text());
@@ -211,7 +211,7 @@ TEST_F(FleetFaults, ASilentPartitionIsFoundByTheDeadlineAndTheConnectionMadeAnew
   const auto noticed = (redis::steady_now() - began).count() / 1'000;
   proxy_->set({});
   const std::int64_t ms = back(nodes);
-  EXPECT_TRUE(until([&] { return paid_back(nodes) == 30; })) << paid_back(nodes);
+  EXPECT_TRUE(until([&] { return synced_permits(nodes) == 30; })) << synced_permits(nodes);
   EXPECT_FALSE(ask(*nodes[0], "k", thirty_, tally));
   tell("F04 connections given up after " + std::to_string(noticed) + " ms, back after " + std::to_string(ms) + " ms; " +
        tally.text());
@@ -230,7 +230,7 @@ TEST_F(FleetFaults, WhenOnlyAnswersAreLostNothingIsGivenAwayTwice) {
   for (auto& node : nodes) EXPECT_TRUE(until([&] { return node->lost > 0; })) << "the connection is dead";
   proxy_->set({});
   back(nodes);
-  EXPECT_TRUE(until([&] { return paid_back(nodes) == 30; })) << paid_back(nodes);
+  EXPECT_TRUE(until([&] { return synced_permits(nodes) == 30; })) << synced_permits(nodes);
   EXPECT_FALSE(ask(*nodes[0], "k", thirty_, tally));
   EXPECT_FALSE(ask(*nodes[1], "k", thirty_, tally));
 }
@@ -255,7 +255,7 @@ TEST_F(FleetFaults, ANodeThatIsCutOffHasItsShareWhileTheOtherAsksRedis) {
   EXPECT_EQ(well.admitted(), 30);
   proxy_->set({});
   const std::int64_t ms = back(nodes);
-  EXPECT_TRUE(until([&] { return paid_back(nodes) == 15; })) << paid_back(nodes);
+  EXPECT_TRUE(until([&] { return synced_permits(nodes) == 15; })) << synced_permits(nodes);
   tell("F05 back after " + std::to_string(ms) + " ms");
 }
 

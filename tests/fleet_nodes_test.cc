@@ -209,7 +209,8 @@ TEST_F(Fleet, WhatWasLetThroughMeanwhileIsPaidBack) {
     const auto seen = other.limiter->peek("k", limit);
     return seen && seen->decided_by == DecidedBy::strict && seen->remaining == 50;
   }));
-  EXPECT_TRUE(until([&] { return node.store->keeper().paid_back() == 50; })) << node.store->keeper().paid_back();
+  EXPECT_TRUE(until([&] { return node.store->keeper().synced_permits() == 50; }))
+      << node.store->keeper().synced_permits();
 }
 
 TEST_F(Fleet, SeesHowRedisIs) {

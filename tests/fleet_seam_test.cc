@@ -226,7 +226,7 @@ TEST_F(FleetSeam, WriteBacksLeaveRedisHalfOfItsTime) {
   };
   server_->resume();
   Keeper& keeper = nodes[0]->store->keeper();
-  while (keeper.paid_back() == 0) std::this_thread::yield();
+  while (keeper.synced_permits() == 0) std::this_thread::yield();
   const Micros began = redis::steady_now();
   const std::int64_t before = busy_us();
   ASSERT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); }));
@@ -237,14 +237,14 @@ TEST_F(FleetSeam, WriteBacksLeaveRedisHalfOfItsTime) {
 
 // The bound is 100,000 keys; here it is ten.
 TEST_F(FleetSeam, BeyondTheBoundOfUnsyncedKeysChargesAreOnlyCounted) {
-  EXPECT_EQ(FleetStoreOptions{}.owed_keys, 100'000u);
+  EXPECT_EQ(FleetStoreOptions{}.unsynced_keys, 100'000u);
   FleetStoreOptions options = with_deadline(kLong);
-  options.owed_keys = 10;
+  options.unsynced_keys = 10;
   auto nodes = make_nodes(1, proxied(), options);
   cut_off();
   ASSERT_TRUE(waits_for(nodes, false));
   for (int i = 0; i < 25; ++i) EXPECT_EQ(admitted(*nodes[0], "k" + std::to_string(i), 1, 60), 1);
-  EXPECT_EQ(nodes[0]->store->owed().lost(), 15u * 60);
+  EXPECT_EQ(nodes[0]->store->owed().dropped_permits(), 15u * 60);
   proxy_->set({});
   ASSERT_TRUE(waits_for(nodes, true));
   int whole = 0;

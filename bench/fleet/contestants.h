@@ -48,7 +48,7 @@ class Weir {
   double wait_until_synced();
   // Until Redis decides; until nobody asks it.
   void wait_until_strict(const Limit& limit);
-  void wait_until_fallen(const Limit& limit);
+  void wait_until_fallback(const Limit& limit);
   Limiter& limiter() { return *limiter_; }
   // Runs it on a fiber, to its end.
   void on_fiber(const std::function<void()>& work);

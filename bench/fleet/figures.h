@@ -35,8 +35,8 @@ struct Figures {
   double checks_per_second = 0;  // without those that Redis had no part in
   double redis_us = 0;           // processor time of a check
   double p50_us = 0, p99_us = 0;
-  double per_call = 0;                        // checks that Redis was asked for at once; of ours only
-  double strict = 0, cached = 0, fallen = 0;  // parts of all; of ours only
+  double per_call = 0;                          // checks that Redis was asked for at once; of ours only
+  double strict = 0, cached = 0, fallback = 0;  // parts of all; of ours only
 };
 
 // The middle of each figure over all rounds.
@@ -44,7 +44,7 @@ inline Figures median_of(std::vector<Figures> rounds) {
   Figures middle;
   for (double Figures::*const field :
        {&Figures::checks_per_second, &Figures::redis_us, &Figures::p50_us, &Figures::p99_us, &Figures::per_call,
-        &Figures::strict, &Figures::cached, &Figures::fallen}) {
+        &Figures::strict, &Figures::cached, &Figures::fallback}) {
     std::ranges::sort(rounds, {}, field);
     if (!rounds.empty()) middle.*field = rounds[rounds.size() / 2].*field;
   }

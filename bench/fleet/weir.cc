@@ -43,7 +43,7 @@ class Weir::Counting {
     const double took = static_cast<double>((read_stopwatch() - begun_).count()) / 1e9;
     const auto all = static_cast<double>(std::max<std::size_t>(1, times_.count()));
     const auto part = [&](DecidedBy decided_by) {
-      return static_cast<double>(made_[static_cast<std::size_t>(made)]) / all;
+      return static_cast<double>(made_[static_cast<std::size_t>(decided_by)]) / all;
     };
     return {.checks_per_second = all / took * (1 - part(DecidedBy::local) - part(DecidedBy::overloaded)),
             .p50_us = times_.quantile_ns(0.5) / 1e3,
@@ -51,7 +51,7 @@ class Weir::Counting {
             .per_call = per_call(),
             .strict = part(DecidedBy::strict),
             .cached = part(DecidedBy::cached),
-            .fallen = part(DecidedBy::local)};
+            .fallback = part(DecidedBy::local)};
   }
 
  private:
@@ -135,7 +135,7 @@ void Weir::wait_until(DecidedBy decided_by, const Limit& limit) {
   for (int i = 0; i < kTriesMax && !is_so; ++i) {
     on_fiber([&] {
       const auto decision = limiter_->check("warm", limit);
-      is_so = decision && decision->decided_by == made;
+      is_so = decision && decision->decided_by == decided_by;
     });
     turn(1);
   }
@@ -155,7 +155,7 @@ double Weir::wait_until_synced() {
 }
 
 void Weir::wait_until_strict(const Limit& limit) { wait_until(DecidedBy::strict, limit); }
-void Weir::wait_until_fallen(const Limit& limit) {
+void Weir::wait_until_fallback(const Limit& limit) {
   for (int i = 0; i < 10; ++i) wait_until(DecidedBy::local, limit);
 }
 

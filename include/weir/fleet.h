@@ -42,12 +42,12 @@ struct FleetOptions {
 
 // Totals since the fleet was opened.
 struct FleetStats {
-  std::uint64_t strict = 0;     // verdicts by Redis
-  std::uint64_t cached = 0;     // denials known from an earlier reply of Redis
-  std::uint64_t fallen = 0;     // verdicts by the fallback: Redis did not answer in time
-  std::uint64_t released = 0;   // in a cluster: charges of denied requests that were refunded
-  std::uint64_t stuck = 0;      // the same, but not refundable: such a charge stays until it expires
-  std::uint64_t paid_back = 0;  // permits that fallbacks admitted and that were later charged in Redis
+  std::uint64_t strict = 0;          // verdicts by Redis
+  std::uint64_t cached = 0;          // denials known from an earlier reply of Redis
+  std::uint64_t fallback = 0;        // verdicts by the fallback: Redis did not answer in time
+  std::uint64_t refunds = 0;         // in a cluster: charges of denied requests that were refunded
+  std::uint64_t failed_refunds = 0;  // the same, but not refundable: such a charge stays until it expires
+  std::uint64_t synced_permits = 0;  // permits that fallbacks admitted and that were later charged in Redis
 };
 
 class Fleet {

@@ -294,7 +294,7 @@ void FleetStore::Apart::undo_later(const Question& question) {
   const bool is_reserved = question.what == What::commit;
   if (question.state != Ask::State::failed || question.what == What::overdraw ||
       (question.is_in_doubt && !is_reserved)) {
-    store_.counts_.stuck.fetch_add(1, std::memory_order_relaxed);
+    store_.counts_.failed_refunds.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   const Charge& charge = question.charges[0];
@@ -345,7 +345,7 @@ void FleetStore::Apart::release() {
     }
   }
   if (questions.empty()) return;
-  store_.counts_.released.fetch_add(questions.size(), std::memory_order_relaxed);
+  store_.counts_.refunds.fetch_add(questions.size(), std::memory_order_relaxed);
   store_.run(questions);
   for (const Question& question : questions) {
     undo_later(question);
@@ -392,7 +392,7 @@ Result<Verdict> FleetStore::Apart::ask(What what, std::span<const Charge> charge
     is_denied() ? ask_whether_repeated(parts_.back()) : ask_parts(last, parts_.size());
   }
   decide_here(what, id, lasts);
-  if (std::ranges::any_of(parts_, &Part::is_here)) store_.counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  if (std::ranges::any_of(parts_, &Part::is_here)) store_.counts_.fallback.fetch_add(1, std::memory_order_relaxed);
   if (what == What::reserve && is_repeated()) {
     release();
     return fail(reserved_already());

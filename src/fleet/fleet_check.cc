@@ -94,7 +94,7 @@ Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
   const KeyMark mark = KeyMemory::mark_of(place);
   memory_.prefetch(mark);
   const KeyName name(charge);
-  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  counts_.fallback.fetch_add(1, std::memory_order_relaxed);
   return local_.check(charge, place, {name, mark}, this->now(), booking);
 }
 
@@ -103,7 +103,7 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micro
   if (!is_shared(charge)) {
     const KeyName name(charge);
     if (const auto decision = local_.shed_one(charge, {name, mark}, local_.moment(now), booking)) {
-      counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+      counts_.fallback.fetch_add(1, std::memory_order_relaxed);
       if (decision->decided_by == DecidedBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
       return *decision;
     }
@@ -114,7 +114,7 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micro
 // The same for several charges, or with an id.
 Result<Verdict> FleetStore::fall_back(const Question& question, Micros steady) {
   const Local::Moment now = local_.moment(steady);
-  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  counts_.fallback.fetch_add(1, std::memory_order_relaxed);
   const Booking booking = booking_of(question);
   bool is_booked = false;
   const bool takes = question.what == What::charge || question.what == What::once || question.what == What::reserve;
@@ -336,7 +336,7 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
   auto here = local_.answer(What::charge, shared, {}, {}, now, Booking::none);
   if (!here) return {here};
   if (!here->allowed) {
-    counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+    counts_.fallback.fetch_add(1, std::memory_order_relaxed);
     Verdict verdict;
     std::size_t at = 0;
     for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -357,7 +357,7 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
   run_carrying(question, asked);
   if (question.state != Ask::State::failed) return {take(question, asked, this->now())};
   miss(charges, asked);
-  counts_.fallen.fetch_add(1, std::memory_order_relaxed);
+  counts_.fallback.fetch_add(1, std::memory_order_relaxed);
   local_.book_all(charges, local_.moment(this->now()), booking_of(question));
   decide(question, true);
   return {std::move(here)};

@@ -100,7 +100,7 @@ FleetStore::FleetStore(FleetStoreOptions options)
     : options_(complete(std::move(options))),
       process_(getpid()),
       memory_(options_.memory_keys, secret()),
-      owed_(options_.owed_keys, [this] { wake(); }),
+      owed_(options_.unsynced_keys, [this] { wake(); }),
       lent_(options_.lent_permits),
       local_(memory_, owed_, lent_, options_.kept.seat),
       handover_(memory_),
@@ -131,7 +131,7 @@ void FleetStore::use(MemoryStore& here) {
 Keepsake FleetStore::close() {
   thread_.reset();
   backs_.give_up();
-  Keepsake kept{.seat = seat(), .debts = owed_.take(options_.owed_keys)};
+  Keepsake kept{.seat = seat(), .debts = owed_.take(options_.unsynced_keys)};
   const Micros since = wall_->now() - this->now();
   for (Debt& debt : kept.debts) debt.until += since;
   kept.debts.insert(kept.debts.end(), kept_.begin(), kept_.end());

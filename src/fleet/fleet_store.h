@@ -40,7 +40,7 @@ struct FleetStoreOptions {
   LaneOptions lane{};
   std::size_t memory_keys = 65'536;        // for which Redis's last answer is remembered
   bool remembers_denials = true;           // caches denials until they can change
-  std::size_t owed_keys = 100'000;         // that can have unsynced charges
+  std::size_t unsynced_keys = 100'000;     // that can have unsynced charges
   std::size_t lent_permits = 10'000;       // in flight that can be reported to it
   KeeperOptions keeper{};                  // an empty id: a random one
   Keepsake kept{};                         // saved state of the previous process
@@ -50,12 +50,12 @@ struct FleetStoreOptions {
 
 // Counts since the start.
 struct FleetCounts {
-  std::atomic<std::uint64_t> strict{0};    // verdicts by Redis
-  std::atomic<std::uint64_t> cached{0};    // cached denials
-  std::atomic<std::uint64_t> fallen{0};    // verdicts by the fallback
-  std::atomic<std::uint64_t> shed{0};      // of those, overload denials of keys of unknown state
-  std::atomic<std::uint64_t> released{0};  // parts of denied requests that were refunded
-  std::atomic<std::uint64_t> stuck{0};     // of those, refunds that failed: they expire
+  std::atomic<std::uint64_t> strict{0};          // verdicts by Redis
+  std::atomic<std::uint64_t> cached{0};          // cached denials
+  std::atomic<std::uint64_t> fallback{0};        // verdicts by the fallback
+  std::atomic<std::uint64_t> shed{0};            // of those, overload denials of keys of unknown state
+  std::atomic<std::uint64_t> refunds{0};         // parts of denied requests that were refunded
+  std::atomic<std::uint64_t> failed_refunds{0};  // of those, refunds that failed: they expire
 };
 
 class FleetStore final : public SharedStore {

@@ -281,7 +281,7 @@ void Keeper::take_nodes(const std::vector<resp::Value>& items) {
   }
   if (!items.empty()) {
     const Micros middle = (beat_sent_ + wall_->now()) / 2;
-    skew_us_.store(middle.count() - items[0].integer * 1'000, std::memory_order_relaxed);
+    clock_skew_us_.store(middle.count() - items[0].integer * 1'000, std::memory_order_relaxed);
     redis_ms_ = items[0].integer;
     ++beats_;
     has_joined_.store(true, std::memory_order_relaxed);
@@ -478,8 +478,8 @@ void Keeper::on_done(Ask& ask) {
   if (ask.state == Ask::State::failed) {
     pay_at_ = now + kPayAgain;
   } else if (writes_ == 0) {
-    const std::uint64_t crowded = lane_->options().totals ? lane_->options().totals->counts().crowded : 0;
-    const bool is_overloaded = std::exchange(crowded_, crowded) != crowded && !handover_.is_on();
+    const std::uint64_t unsent = lane_->options().totals ? lane_->options().totals->counts().unsent : 0;
+    const bool is_overloaded = std::exchange(unsent_, unsent) != unsent && !handover_.is_on();
     const Micros rest = rest_after_write_back(now - wrote_at_, unsynced_nodes_, is_overloaded);
     pay_at_ = std::max(pay_at_, now + rest - making_);
   }

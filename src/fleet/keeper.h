@@ -108,7 +108,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   StoreCommands& commands() { return commands_; }
   SharedLog& log() { return log_; }
   // Difference of this machine's clock from Redis's clock; when this node started, by the monotonic clock.
-  Micros skew() const { return Micros{skew_us_.load(std::memory_order_relaxed)}; }
+  Micros clock_skew() const { return Micros{clock_skew_us_.load(std::memory_order_relaxed)}; }
   Micros began() const { return began_; }
   // Whether Redis alone decides: it answered the last heartbeat, no breaker is open, and no handover is in progress.
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
@@ -116,7 +116,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::string deaf_why() const;
   // Why Redis refuses the heartbeat; empty if it does not.
   std::string unheard_why() const;
-  std::uint64_t paid_back() const { return backs_.written(); }
+  std::uint64_t synced_permits() const { return backs_.written(); }
   // Whether Redis has ever reported how many nodes there are. Until then this node's share is the whole limit.
   bool has_joined() const { return has_joined_.load(std::memory_order_relaxed); }
   Strangers strangers() const;
@@ -176,7 +176,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   Micros wrote_at_{0};  // when the write-backs in flight were sent
   Micros making_{0};    // how long it took to build them
   std::size_t writes_ = 0;
-  std::uint64_t crowded_ = 0;    // checks that were not queued, when write-backs were last answered
+  std::uint64_t unsent_ = 0;     // checks that were not queued, when write-backs were last answered
   std::vector<FleetNode> held_;  // known when the connection was lost
   Micros held_at_{0};            // when their ages were taken
   Micros held_until_{0};         // until then they count as alive
@@ -203,7 +203,7 @@ class Keeper final : public Housekeeping, private redis::Receiver, private Asker
   std::atomic<bool> is_strict_{false};
   std::atomic<bool> has_joined_{false};
   std::atomic<bool> is_barred_{false};
-  std::atomic<std::int64_t> skew_us_{0};
+  std::atomic<std::int64_t> clock_skew_us_{0};
   const Micros began_ = redis::steady_now();
   const std::shared_ptr<const Clock> wall_ = make_system_clock();
   Micros beat_sent_{0};    // by the wall clock

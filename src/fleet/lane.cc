@@ -39,7 +39,7 @@ redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connect
 // Whether the fault is the server's, not the question's.
 bool is_of_server(redis::FaultKind kind) {
   using enum redis::FaultKind;
-  return kind != error && kind != wrong_type && kind != crowded && kind != try_again;
+  return kind != error && kind != wrong_type && kind != too_many_in_flight && kind != try_again;
 }
 
 // Whether a question may follow this one in the same call.
@@ -171,7 +171,7 @@ void Lane::change(std::uint64_t number, Change change, std::string_view why) {
   if (was_open == is_open) return;
   if (is_open) hand_over(number);
   is_away_.store(is_open && !is_cluster_, std::memory_order_relaxed);
-  counts_.openings += is_open ? 1 : 0;
+  counts_.breaker_openings += is_open ? 1 : 0;
   if (options_.totals && !has_left_) options_.totals->open(is_open ? 1 : -1, why, now_);
 }
 
@@ -187,7 +187,7 @@ void Lane::hand_over(std::uint64_t number) {
 // A server that was never asked has no entry: its breaker is closed, and nothing waits for it.
 bool Lane::is_too_much(std::uint64_t server) const {
   const auto known = servers_.find(server);
-  return under_way_ >= options_.asks_max || (known != servers_.end() && is_crowded(known->second));
+  return under_way_ >= options_.asks_max || (known != servers_.end() && is_overloaded(known->second));
 }
 
 bool Lane::would_fail(int slot) const { return is_closed_ || is_too_much(server_of(slot)) || is_open(slot); }
@@ -195,7 +195,7 @@ bool Lane::would_fail(int slot) const { return is_closed_ || is_too_much(server_
 void Lane::count_failed(int slot) {
   ++counts_.asks;
   ++counts_.failed;
-  if (is_too_much(server_of(slot))) ++counts_.crowded;
+  if (is_too_much(server_of(slot))) ++counts_.unsent;
 }
 
 bool Lane::submit(Ask& ask, Asker& asker, Micros now) {
@@ -449,7 +449,7 @@ void Lane::learn(Server& server, const Call& call) {
 }
 
 // Whether the waiting questions would take the server half of a question's deadline. One full call may always wait.
-bool Lane::is_crowded(const Server& server) const {
+bool Lane::is_overloaded(const Server& server) const {
   const auto asks = static_cast<std::int64_t>(server.asks);
   return asks >= kCall && asks * server.busy_us > server.answers * (options_.deadline.count() / 2);
 }
@@ -503,7 +503,8 @@ void Lane::retry(std::span<Ask* const> asks) {
 // While a slot migrates, the server refuses a call with several keys of it (TRYAGAIN), but not a call with one key.
 void Lane::fail(Call& call, const redis::Fault& fault) {
   const bool is_between = fault.kind == redis::FaultKind::try_again && call.asks.size() == 1;
-  if (!is_of_server(fault.kind) && fault.kind != redis::FaultKind::crowded && !is_between) return part(call, fault);
+  const bool is_unsent = fault.kind == redis::FaultKind::too_many_in_flight;
+  if (!is_of_server(fault.kind) && !is_unsent && !is_between) return part(call, fault);
   if (is_of_server(fault.kind)) {
     blame(fault.text);
     const bool is_cut_off = fault.kind == redis::FaultKind::disconnected && !fault.was_sent;
@@ -514,7 +515,7 @@ void Lane::fail(Call& call, const redis::Fault& fault) {
   call.is_given_up = fault.has_late;
   const std::vector<Ask*> asks = call.is_given_up ? call.asks : std::exchange(call.asks, {});
   for (Ask* const ask : asks) {
-    ++(fault.kind == redis::FaultKind::crowded ? counts_.crowded : counts_.timeouts);
+    ++(is_unsent ? counts_.unsent : counts_.timeouts);
     if (call.is_given_up) {
       give_up(*ask);
       continue;

@@ -142,7 +142,7 @@ class Lane final : private redis::Receiver {
   Server& server(std::uint64_t number);
   bool is_too_much(std::uint64_t server) const;
   void learn(Server& server, const Call& call);
-  bool is_crowded(const Server& server) const;
+  bool is_overloaded(const Server& server) const;
   template <class Change>
   void change(std::uint64_t number, Change change, std::string_view why = {});
   void hand_over(std::uint64_t number);

@@ -207,7 +207,7 @@ TEST_F(LaneTest, HasABoundOnQuestionsUnderWay) {
   open({.deadline = kPatient, .asks_max = 10});
   for (int i = 0; i < 15; ++i) ask({.key = "k", .limit = &limit_});
   EXPECT_EQ(states_.size(), 5u);
-  EXPECT_EQ(lane_->counts().crowded, 5u);
+  EXPECT_EQ(lane_->counts().unsent, 5u);
   drive(15);
 }
 
@@ -251,11 +251,11 @@ TEST_F(LaneTest, RefusesAtOnceWhatWouldWaitInVain) {
   };
   ask_many(kCall);
   wait_for(kCall, kDeadline * 3 / 4);  // so another call would be answered after three quarters of its deadline
-  EXPECT_EQ(lane_->counts().crowded, 0u);
+  EXPECT_EQ(lane_->counts().unsent, 0u);
   clear();
   ask_many(6 * kCall);
-  EXPECT_GE(lane_->counts().crowded, static_cast<std::uint64_t>(2 * kCall));
-  EXPECT_LE(lane_->counts().crowded, static_cast<std::uint64_t>(5 * kCall)) << "a call may always be filled";
+  EXPECT_GE(lane_->counts().unsent, static_cast<std::uint64_t>(2 * kCall));
+  EXPECT_LE(lane_->counts().unsent, static_cast<std::uint64_t>(5 * kCall)) << "a call may always be filled";
   EXPECT_FALSE(lane_->is_open(-1)) << "the server is well";
   wait_for(6 * kCall, Micros{1'000});
   for (int i = 0; i < 10; ++i) {
@@ -263,10 +263,10 @@ TEST_F(LaneTest, RefusesAtOnceWhatWouldWaitInVain) {
     ask_many(kCall);
     wait_for(kCall, Micros{1'000});
   }
-  const std::uint64_t before = lane_->counts().crowded;
+  const std::uint64_t before = lane_->counts().unsent;
   clear();
   ask_many(6 * kCall);
-  EXPECT_EQ(lane_->counts().crowded, before) << "it is fast again";
+  EXPECT_EQ(lane_->counts().unsent, before) << "it is fast again";
   wait_for(6 * kCall, Micros{1'000});
 }
 
@@ -397,7 +397,7 @@ TEST_F(LaneOnMigratingSlotTest, ACallIsSplitIntoSingleKeysThatFollowAsk) {
   EXPECT_EQ(keys_on(from_), 1) << "what was there is charged there";
   EXPECT_EQ(keys_on(to_), 2) << "what was not is charged where the slot goes";
   EXPECT_EQ(lane_->counts().timeouts, before.timeouts);
-  EXPECT_EQ(lane_->counts().openings, before.openings);
+  EXPECT_EQ(lane_->counts().breaker_openings, before.breaker_openings);
 }
 
 // A check must not be decided without the unsynced charges that it carries.

@@ -19,20 +19,21 @@
 namespace weir {
 
 struct LaneCounts {
-  std::uint64_t asks = 0;      // submitted
-  std::uint64_t calls = 0;     // sent
-  std::uint64_t answered = 0;  // asks
-  std::uint64_t failed = 0;    // asks
-  std::uint64_t refused = 0;   // asks: Redis replied with an error for the question itself
-  std::uint64_t timeouts = 0;  // asks
-  std::uint64_t late = 0;      // calls that the script refused as too late
-  std::uint64_t crowded = 0;   // asks not queued, as too many were waiting
-  std::uint64_t openings = 0;  // of the breaker
-  std::uint64_t connects = 0;  // to a server of Redis
+  std::uint64_t asks = 0;              // submitted
+  std::uint64_t calls = 0;             // sent
+  std::uint64_t answered = 0;          // asks
+  std::uint64_t failed = 0;            // asks
+  std::uint64_t refused = 0;           // asks: Redis replied with an error for the question itself
+  std::uint64_t timeouts = 0;          // asks
+  std::uint64_t late = 0;              // calls that the script refused as too late
+  std::uint64_t unsent = 0;            // asks not queued, as too many were waiting
+  std::uint64_t breaker_openings = 0;  // of the breaker
+  std::uint64_t connects = 0;          // to a server of Redis
 
-  static constexpr std::array kMembers = {
-      &LaneCounts::asks,     &LaneCounts::calls, &LaneCounts::answered, &LaneCounts::failed,   &LaneCounts::refused,
-      &LaneCounts::timeouts, &LaneCounts::late,  &LaneCounts::crowded,  &LaneCounts::openings, &LaneCounts::connects};
+  static constexpr std::array kMembers = {&LaneCounts::asks,    &LaneCounts::calls,   &LaneCounts::answered,
+                                          &LaneCounts::failed,  &LaneCounts::refused, &LaneCounts::timeouts,
+                                          &LaneCounts::late,    &LaneCounts::unsent,  &LaneCounts::breaker_openings,
+                                          &LaneCounts::connects};
 };
 static_assert(sizeof(LaneCounts) == sizeof(std::uint64_t) * 10, "kMembers has them all");
 

@@ -114,10 +114,10 @@ FleetStats Fleet::stats() const noexcept {
   const FleetCounts& counts = store_->counts();
   return {.strict = counts.strict.load(std::memory_order_relaxed),
           .cached = counts.cached.load(std::memory_order_relaxed),
-          .fallen = counts.fallen.load(std::memory_order_relaxed),
-          .released = counts.released.load(std::memory_order_relaxed),
-          .stuck = counts.stuck.load(std::memory_order_relaxed),
-          .paid_back = store_->keeper().paid_back()};
+          .fallback = counts.fallback.load(std::memory_order_relaxed),
+          .refunds = counts.refunds.load(std::memory_order_relaxed),
+          .failed_refunds = counts.failed_refunds.load(std::memory_order_relaxed),
+          .synced_permits = store_->keeper().synced_permits()};
 }
 
 std::vector<Fleet::Node> Fleet::nodes() const {

@@ -181,7 +181,7 @@ void Owed::enter(std::string_view name, const Line& line, const Limit& limit) {
   const bool is_new = known == nullptr;
   if (is_new) {
     if (book_.size() >= keys_max_) {
-      if (line.cost > 0) lost_ += static_cast<std::uint64_t>(line.cost);
+      if (line.cost > 0) dropped_permits_ += static_cast<std::uint64_t>(line.cost);
       return;
     }
     if (line.cost <= 0) given_back_.push_back(state);
@@ -306,10 +306,10 @@ void Owed::settle(const Debt& debt, bool is_written) {
   in_flight_keys_.store(in_flight_.size());
 }
 
-std::uint64_t Owed::lost() {
+std::uint64_t Owed::dropped_permits() {
   const std::lock_guard lock(mutex_);
   enter_all();
-  return lost_;
+  return dropped_permits_;
 }
 
 std::size_t Owed::size() {

@@ -9,8 +9,8 @@
 //
 // cost_of() includes waiting charges and those in flight: this node counts a charge until Redis has confirmed it.
 // Charges add up by name and period: versions of a limit share a state, and a limit with another period has its own.
-// Bounded: beyond the bound on keys, charges are only counted as lost. Names are those of key_name.h. add() appends a
-// line to one of several short lists, each behind a lock with little contention. Readers enter the lines into the
+// Bounded: beyond the bound on keys, charges are only counted as dropped. Names are those of key_name.h. add() appends
+// a line to one of several short lists, each behind a lock with little contention. Readers enter the lines into the
 // book. tidy() does so while no caller waits. Any thread. Tested by owed_test.cc.
 #pragma once
 
@@ -101,7 +101,7 @@ class Owed {
   bool is_synced() const { return is_empty() && in_flight_keys_.load() == 0; }
   // Enters full lists into the book.
   void tidy();
-  std::uint64_t lost();
+  std::uint64_t dropped_permits();
 
  private:
   static constexpr std::size_t kDesks = 16;
@@ -167,7 +167,7 @@ class Owed {
   std::atomic<std::size_t> keys_{0};    // entered by a refund: the charge may come later
   std::atomic<std::size_t> in_flight_keys_{0};
   std::mutex mutex_;  // guards what follows
-  std::uint64_t lost_ = 0;
+  std::uint64_t dropped_permits_ = 0;
   std::vector<State> given_back_;  // that were entered by a cost below 0: what it is of may come yet
   FlatMap<State, Debt, Hash> book_;
   std::size_t taken_ = 0;  // where the next take() begins

@@ -76,7 +76,7 @@ TEST(Owed, IsNoMoreThanIsStillSpent) {
   EXPECT_EQ(owes(owed), 0);
   owed.add(key("b"), limit, -2, Micros{5});
   EXPECT_EQ(owed.cost_of(key("b"), limit, Micros{0}), 0) << "nobody is owed to";
-  EXPECT_EQ(owed.lost(), 0u);
+  EXPECT_EQ(owed.dropped_permits(), 0u);
   owed.add(key("a"), limit, 4, Micros{5});
   owed.forget(key("a").mark);
   owed.forget(key("a").mark);
@@ -147,7 +147,7 @@ TEST(Owed, LosesNothingAmongManyThreads) {
   for (std::thread& thread : threads) thread.join();
   while (!owed.is_empty()) take();
   EXPECT_EQ(sum, 80'000);
-  EXPECT_EQ(owed.lost(), 0u);
+  EXPECT_EQ(owed.dropped_permits(), 0u);
 }
 
 // Charges that the share did not count, before charges that it did count. What the share has used says nothing about
@@ -200,7 +200,7 @@ TEST(Owed, CountsWhatItHasNoRoomFor) {
   owed.add(key("a"), limit, 1, Micros{5});
   owed.add(key("b"), limit, 4, Micros{5});
   owed.add(key("a"), limit, 1, Micros{5});
-  EXPECT_EQ(owed.lost(), 4u);
+  EXPECT_EQ(owed.dropped_permits(), 4u);
 }
 
 TEST(Owed, IsWrittenUnderTheHighestVersionOfALimit) {

@@ -184,11 +184,11 @@ TEST_F(RedisClient, IsBoundedInCommandsAndBytes) {
   server->pause();
   for (int i = 0; i < 10; ++i) driver.send({"PING"});
   EXPECT_TRUE(driver.heard.empty());
-  EXPECT_EQ(driver.heard[driver.send({"PING"})].fault, FaultKind::crowded);
+  EXPECT_EQ(driver.heard[driver.send({"PING"})].fault, FaultKind::too_many_in_flight);
   server->resume();
   ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == 11; }));
   driver.send({"SET", "k", std::string(5'000, 'x')});
-  EXPECT_EQ(driver.heard[driver.send({"PING"})].fault, FaultKind::crowded);
+  EXPECT_EQ(driver.heard[driver.send({"PING"})].fault, FaultKind::too_many_in_flight);
   ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == 13; }));
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
 }

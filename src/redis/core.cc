@@ -154,7 +154,7 @@ Sent Core::send(const Order& order, Callback done) {
   }
   const bool is_hopeless = has_refresh_failed_ && entry.deadline <= refresh_at_;
   if (is_hopeless || parked_.size() >= shared_.options.commands_max) {
-    answer(entry, is_hopeless ? FaultKind::disconnected : FaultKind::crowded, map_failure_, false);
+    answer(entry, is_hopeless ? FaultKind::disconnected : FaultKind::too_many_in_flight, map_failure_, false);
     return Sent::answered;
   }
   park_without_owner(entry, queue.front_bytes());

@@ -35,10 +35,12 @@ FaultKind kind_of_word(std::string_view text) {
 }  // namespace
 
 std::string_view name_of(FaultKind kind) {
-  constexpr std::array<std::string_view, 17> kNames = {
-      "timeout",         "disconnected", "crowded",  "loading",    "busy",         "oom",
-      "readonly",        "noauth",       "noperm",   "misconf",    "cluster_down", "master_down",
-      "moved_too_often", "try_again",    "noscript", "wrong_type", "error"};
+  constexpr std::array<std::string_view, 17> kNames = {"timeout",         "disconnected", "too many in flight",
+                                                       "loading",         "busy",         "oom",
+                                                       "readonly",        "noauth",       "noperm",
+                                                       "misconf",         "cluster_down", "master_down",
+                                                       "moved_too_often", "try_again",    "noscript",
+                                                       "wrong_type",      "error"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

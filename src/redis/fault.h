@@ -13,23 +13,23 @@
 namespace weir::redis {
 
 enum class FaultKind : std::uint8_t {
-  timeout,          // its deadline has passed
-  disconnected,     // no connection, or the connection was lost
-  crowded,          // too many commands or bytes are in flight
-  loading,          // the server is loading its data
-  busy,             // a script blocks the server
-  oom,              // the server has reached its memory limit
-  readonly,         // the server is a replica
-  noauth,           // a password is missing or wrong
-  noperm,           // the user lacks the permission
-  misconf,          // the server cannot save, and refuses writes
-  cluster_down,     // no node serves the slot
-  master_down,      // a replica that has no connection to its master
-  moved_too_often,  // redirected too many times
-  try_again,        // a slot is being moved between two nodes
-  noscript,         // a script disappears again right after it is loaded
-  wrong_type,       // the key has another type
-  error,            // any other error reply
+  timeout,             // its deadline has passed
+  disconnected,        // no connection, or the connection was lost
+  too_many_in_flight,  // too many commands or bytes are in flight
+  loading,             // the server is loading its data
+  busy,                // a script blocks the server
+  oom,                 // the server has reached its memory limit
+  readonly,            // the server is a replica
+  noauth,              // a password is missing or wrong
+  noperm,              // the user lacks the permission
+  misconf,             // the server cannot save, and refuses writes
+  cluster_down,        // no node serves the slot
+  master_down,         // a replica that has no connection to its master
+  moved_too_often,     // redirected too many times
+  try_again,           // a slot is being moved between two nodes
+  noscript,            // a script disappears again right after it is loaded
+  wrong_type,          // the key has another type
+  error,               // any other error reply
 };
 
 std::string_view name_of(FaultKind kind);

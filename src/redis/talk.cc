@@ -49,7 +49,7 @@ bool Node::admit(Pending& entry) {
     return true;
   }
   const std::string text = is_full ? to_string(endpoint_) + ": too much is under way" : last_failure_.text;
-  const Fault fault{is_full ? FaultKind::crowded : last_failure_.kind, text, false};
+  const Fault fault{is_full ? FaultKind::too_many_in_flight : last_failure_.kind, text, false};
   tell(entry.done, {.fault = &fault});
   return false;
 }

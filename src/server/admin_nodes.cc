@@ -78,11 +78,11 @@ HttpNext nodes_route(const HttpCall&, HttpService& service, HttpWork&) {
     json.flag("barred", view.is_barred);
     json.raw("heard_seconds", seconds(view.heard));
     json.text("changes_error", view.changes_why);
-    json.raw("skew_seconds", seconds(view.skew));
+    json.raw("skew_seconds", seconds(view.clock_skew));
     json.number("strict", view.strict);
     json.number("cached", view.cached);
-    json.number("fallback", view.fallen);
-    json.number("unsynced_keys", view.owed_keys);
+    json.number("fallback", view.fallback);
+    json.number("unsynced_keys", view.unsynced_keys);
     json.flag("mixed", view.kinds(&FleetNodeView::policy) > 1 || view.kinds(&FleetNodeView::version) > 1);
     json.begin_array("nodes");
     for (const FleetNodeView& node : view.nodes) append_node(json, node);

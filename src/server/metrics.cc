@@ -227,28 +227,28 @@ class Page {
     if (fleet) {
       out_.add({{"decided_by", "strict"}}, view.strict);
       out_.add({{"decided_by", "cached"}}, view.cached);
-      out_.add({{"decided_by", "fallback"}}, view.fallen);
+      out_.add({{"decided_by", "fallback"}}, view.fallback);
     }
     add("weir_store_calls_total", kCounter, "Redis script calls.", view.calls);
     add("weir_store_timeouts_total", kCounter, "Requests to Redis that timed out.", view.timeouts);
     add("weir_store_late_total", kCounter, "Redis script calls that arrived too late and charged nothing.", view.late);
     add("weir_store_unsent_total", kCounter, "Requests not sent to Redis because too many were in flight.",
-        view.crowded);
-    add("weir_store_breaker_openings_total", kCounter, "Circuit breaker openings.", view.openings);
+        view.unsent);
+    add("weir_store_breaker_openings_total", kCounter, "Circuit breaker openings.", view.breaker_openings);
     add("weir_store_connects_total", kCounter, "Connections made to Redis.", view.connects);
-    add("weir_store_refunds_total", kCounter, "Refunded charges of denied requests.", view.released);
+    add("weir_store_refunds_total", kCounter, "Refunded charges of denied requests.", view.refunds);
     add("weir_store_failed_refunds_total", kCounter, "Failed refunds of denied requests; these charges expire.",
-        view.stuck);
-    add("weir_store_unsynced_keys", kGauge, "Keys with unsynced charges.", view.owed_keys);
+        view.failed_refunds);
+    add("weir_store_unsynced_keys", kGauge, "Keys with unsynced charges.", view.unsynced_keys);
     add("weir_store_synced_permits_total", kCounter, "Permits of unsynced charges that were written back to Redis.",
-        view.paid_back);
+        view.synced_permits);
     add("weir_store_shed_total", kCounter,
         "Checks denied because Redis was overloaded and nothing was known of the key.", view.shed);
     add("weir_store_dropped_permits_total", kCounter, "Permits of unsynced charges dropped for lack of capacity.",
-        view.unpaid);
+        view.dropped_permits);
     out_.family("weir_store_clock_skew_seconds", kGauge,
                 "Time by which this machine's clock is ahead of the clock of Redis.");
-    if (fleet) out_.add_seconds({}, view.skew);
+    if (fleet) out_.add_seconds({}, view.clock_skew);
   }
 
   void write_config() {
