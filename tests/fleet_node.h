@@ -98,8 +98,8 @@ class Tally {
     if (errors_++ == 0) error_ = text;
   }
 
-  int asked(DecidedBy decided_by) const { return asked_[static_cast<std::size_t>(made)]; }
-  int admitted(DecidedBy decided_by) const { return admitted_[static_cast<std::size_t>(made)]; }
+  int asked(DecidedBy decided_by) const { return asked_[static_cast<std::size_t>(decided_by)]; }
+  int admitted(DecidedBy decided_by) const { return admitted_[static_cast<std::size_t>(decided_by)]; }
   int asked() const { return sum(asked_); }
   int admitted() const { return sum(admitted_); }
   int errors() const { return errors_; }
