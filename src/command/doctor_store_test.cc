@@ -69,11 +69,11 @@ TEST_F(DoctorStoreTest, NamesWhyRedisIsNotAsked) {
 
 TEST_F(DoctorStoreTest, SendsNobodyToTheNetworkForAMistakeInTheAddress) {
   const std::pair<const char*, const char*> mistakes[] = {
-      {"r:1: the password file /run/pass cannot be opened: No such file or directory",
-       "fix the file: the server reads it at each connect"},
-      {"r:1: ca=/ca.pem cannot be read: Permission denied; name a file that the user may read", "fix the file"},
-      {"r:1: cannot connect: no answer in time; if it speaks no TLS, write redis://", "fix the address"},
-      {"the map of the cluster: r:1: ERR This instance has cluster support disabled; it is of no cluster: write "
+      {"r:1: the password file /run/pass cannot be opened: No such file or directory", "fix the file: the server reads it at each connect"},
+      {"r:1: ca=/ca.pem cannot be read: Permission denied; name a file that the user who runs this program can read",
+       "fix the file"},
+      {"r:1: cannot connect: no answer in time; if this server does not use TLS, write redis://", "fix the address"},
+      {"cannot read the cluster map: r:1: ERR This instance has cluster support disabled; it is of no cluster: write "
        "redis://",
        "fix the address"}};
   for (const auto& [error, advice] : mistakes) {

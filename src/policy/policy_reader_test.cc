@@ -52,7 +52,7 @@ TEST(PolicyReader, ReadsWhereCountsAreKept) {
   }
   std::string told;
   read_policy_of("store: redis://127.0.0.1:22o99" + rules, &told);
-  EXPECT_NE(told.find(":1:8: `store`: the address of Redis: '22o99' is no port"), told.npos) << told;
+  EXPECT_NE(told.find(":1:8: `store`: Redis URL: '22o99' is not a port"), told.npos) << told;
 }
 
 TEST(PolicyReader, BringsValuesToTheirCanonicalForm) {

@@ -69,7 +69,7 @@ void Core::on_map(const Reply& reply) {
   }
   const auto map =
       has_shards_ ? read_shards(*reply.value, asked_, shared_.target.tls.is_on) : read_slots(*reply.value, asked_);
-  if (!map) return refresh_failed(to_string(asked_) + ": its map of the cluster has no slots");
+  if (!map) return refresh_failed(to_string(asked_) + ": its cluster map has no slots");
   has_refresh_failed_ = false;
   use_map(*map);
 }
@@ -77,8 +77,8 @@ void Core::on_map(const Reply& reply) {
 void Core::refresh_failed(std::string why) {
   has_refresh_failed_ = true;
   const bool is_alone = why.find("cluster support disabled") != why.npos;
-  map_failure_ =
-      "the map of the cluster: " + std::move(why) + (is_alone ? "; it is of no cluster: write redis://" : "");
+  map_failure_ = "cannot read the cluster map: " + std::move(why) +
+                 (is_alone ? "; this Redis is not a cluster: write redis://" : "");
   refresh_at_ = shared_.now + shared_.dice.between(shared_.options.refresh_gap, 2 * shared_.options.refresh_gap);
 }
 
@@ -127,7 +127,7 @@ void Core::use_map(const ClusterMap& map) {
   if (is_one_down || !parked_.empty()) {
     refresh_at_ = std::min(refresh_at_, shared_.now + shared_.dice.between(kDownMin, kDownMax));
   }
-  if (has_changed) tell(Event::Kind::moved, to_string(asked_), "the map of the cluster has changed");
+  if (has_changed) tell(Event::Kind::moved, to_string(asked_), "the cluster map has changed");
   reroute();
 }
 

@@ -42,7 +42,7 @@ TEST(RedisClusterAddress, IsToldFromThatOfAServerOfNoCluster) {
   EXPECT_TRUE(driver.wait([&] {
     const std::string text = driver.ask({"GET", "a"}, {.slot = 1, .deadline = steady_now() + 10_ms}).text;
     return text.find((*server)->address() + ": ERR This instance has cluster support disabled") != text.npos &&
-           text.find("it is of no cluster: write redis://") != text.npos;
+           text.find("this Redis is not a cluster: write redis://") != text.npos;
   }));
 }
 

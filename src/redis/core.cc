@@ -22,13 +22,13 @@ std::string_view channel_of(const resp::Value& push) {
 std::string_view text_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::try_again:
-      return "its keys were between two nodes all the time (TRYAGAIN)";
+      return "the slot was migrating until the deadline (TRYAGAIN)";
     case FaultKind::loading:
-      return "the node that has its slot was loading all the time (LOADING)";
+      return "the node of the slot was loading its data until the deadline (LOADING)";
     case FaultKind::cluster_down:
-      return "nobody served its slot in time (CLUSTERDOWN)";
+      return "no node served the slot before the deadline (CLUSTERDOWN)";
     default:
-      return "the node that has its slot is no master yet";
+      return "the node of the slot is not a master yet";
   }
 }
 
@@ -55,7 +55,7 @@ Core::~Core() {
     if (node != nullptr) node->end();
   }
   std::vector<Parked> parked = std::exchange(parked_, {});
-  for (const Parked& one : parked) answer(one.entry, FaultKind::disconnected, "the client has ended", false);
+  for (const Parked& one : parked) answer(one.entry, FaultKind::disconnected, "the client was closed", false);
 }
 
 int Core::add_script(std::string text) {
@@ -305,7 +305,7 @@ void Core::on_refused(Node& node, const Pending& entry, std::string_view command
     reconnect_once(node);
   }
   std::string text = to_string(node.endpoint()) + ": " + fit_for_log(error);
-  if (!is_cluster() && error.starts_with("MOVED ")) text += "; it is of a cluster: write redis+cluster://";
+  if (!is_cluster() && error.starts_with("MOVED ")) text += "; this Redis is a cluster: write redis+cluster://";
   answer(entry, kind, text, true);
 }
 

@@ -117,7 +117,7 @@ class Core final : private NodeHost, private Receiver {
   Endpoint asked_;
   Micros refresh_at_ = kNever;
   Micros refreshed_at_{INT64_MIN / 2};
-  std::string map_failure_ = "the map of the cluster is not known yet";
+  std::string map_failure_ = "the cluster map has not been read yet";
 
   // Sentinel only
   std::vector<Node*> sentinels_;  // the last one to reply comes first

@@ -145,7 +145,7 @@ void Node::end_greeting() {
 
 // In RESP2 a subscribed connection takes no other commands, and messages look like replies.
 void Node::refuse_channels_in_resp2() {
-  refusal_ = to_string(endpoint_) + ": SUBSCRIBE: needs RESP3, and HELLO 3 is refused there";
+  refusal_ = to_string(endpoint_) + ": SUBSCRIBE needs RESP3, but this server refuses HELLO 3";
 }
 
 void Node::refuse_greeting(FaultKind kind, const std::string& text) { lose({kind, fit_for_log(text)}); }

@@ -75,7 +75,7 @@ std::unique_ptr<TlsStream> Node::open_tls(std::string& failure) {
     shared_.tls = *std::move(loaded);
   }
   auto stream = shared_.tls->open(endpoint_.host);
-  if (stream == nullptr) failure = "there is no memory for TLS";
+  if (stream == nullptr) failure = "out of memory for TLS";
   return stream;
 }
 
@@ -101,7 +101,7 @@ void Node::try_address() {
 }
 
 std::string Node::why_not_dialled(std::string why) const {
-  return std::move(why) + (wire_.may_lack_tls() ? "; if it speaks no TLS, write redis://" : "");
+  return std::move(why) + (wire_.may_lack_tls() ? "; if this server does not use TLS, write redis://" : "");
 }
 
 void Node::watch() {
@@ -157,13 +157,13 @@ void Node::turn() {
     if (state_ == State::connecting && address_at_ < addresses_.size()) return try_address();
     return lose({FaultKind::disconnected, state_ == State::connecting
                                               ? why_not_dialled("cannot connect: no answer in time")
-                                              : "the greeting was not answered in time"});
+                                              : "the server did not answer the greeting (HELLO, AUTH) in time"});
   }
   if (state_ == State::resolving && now >= connect_by_) {
-    return lose({FaultKind::disconnected, "the name " + endpoint_.host + " was not looked up in time"});
+    return lose({FaultKind::disconnected, "the DNS lookup of " + endpoint_.host + " took too long"});
   }
   ping();
-  if (now >= silent_at()) return lose({FaultKind::disconnected, "nothing was heard from the server for too long"});
+  if (now >= silent_at()) return lose({FaultKind::disconnected, "the server sent nothing for too long"});
   if (state_ == State::ready && is_retiring_ && queue_.empty()) {
     backoff_.reset();
     wire_.close();
@@ -211,7 +211,8 @@ void Node::lose(Failure failure) {
   wire_.close();
   const std::string known = has_failed_ ? last_failure_.text : std::string();
   last_failure_ = std::move(failure);
-  if (!hello_refusal_.empty()) last_failure_.text += ", after HELLO was answered: " + std::exchange(hello_refusal_, {});
+  if (!hello_refusal_.empty())
+    last_failure_.text += ", after the server answered HELLO: " + std::exchange(hello_refusal_, {});
   last_failure_.text = to_string(endpoint_) + ": " + last_failure_.text;
   has_news_ = last_failure_.text != known;
   has_failed_ = true;
@@ -285,7 +286,7 @@ void Node::end() {
   }
   wire_.close();
   state_ = State::idle;
-  bid(farewells, "the client has ended");
+  bid(farewells, "the client was closed");
 }
 
 }  // namespace weir::redis

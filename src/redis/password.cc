@@ -12,7 +12,7 @@
 namespace weir::redis {
 namespace {
 
-constexpr const char* kFix = "; write the password into it, and let the user read it whom this runs as";
+constexpr const char* kFix = "; write the password into it, and make it readable for the user that runs this program";
 
 tl::unexpected<Error> bad_file(const std::string& file, const std::string& what) {
   return fail(ErrorCode::unavailable, "the password file " + file + " " + what);
@@ -37,7 +37,7 @@ Result<std::string> read_password(const Credentials& credentials) {
   text.resize(size);
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
-  if (text.size() > kPasswordMax) return bad_file(name, "holds more than 4096 bytes; write the password alone");
+  if (text.size() > kPasswordMax) return bad_file(name, "has more than 4096 bytes; write only the password into it");
   if (text.empty()) return bad_file(name, "is empty; write the password into it");
   return text;
 }

@@ -28,7 +28,7 @@ Resolved look_up(const Endpoint& endpoint, int flags) {
   addrinfo* list = nullptr;
   const int error = ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &list);
   if (error != 0) {
-    found.failure = "the name " + endpoint.host + " is not known: " + ::gai_strerror(error);
+    found.failure = "cannot resolve " + endpoint.host + ": " + ::gai_strerror(error);
     return found;
   }
   for (const addrinfo* one = list; one != nullptr && found.addresses.size() < kAddressesMax; one = one->ai_next) {
@@ -37,7 +37,7 @@ Resolved look_up(const Endpoint& endpoint, int flags) {
     found.addresses.push_back(address);
   }
   ::freeaddrinfo(list);
-  if (found.addresses.empty()) found.failure = "the name " + endpoint.host + " has no address";
+  if (found.addresses.empty()) found.failure = "cannot resolve " + endpoint.host + ": it has no address";
   return found;
 }
 
@@ -79,7 +79,8 @@ void Resolver::ask(const Endpoint& endpoint, std::uint64_t ticket) {
       mailbox->put(std::move(found));
     }).detach();
   } catch (const std::system_error& error) {
-    mailbox_->put({.ticket = ticket, .failure = std::string("no thread to look up a name: ") + error.what()});
+    mailbox_->put(
+        {.ticket = ticket, .failure = std::string("cannot start a thread for a DNS lookup: ") + error.what()});
   }
 }
 

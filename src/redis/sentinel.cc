@@ -19,14 +19,15 @@ void Core::begin_search() {
   is_searching_ = true;
   searched_ = sentinels_;
   search_at_ = 0;
-  search_failure_ = "no sentinel was asked";
+  search_failure_ = "no sentinel has been asked yet";
   ask_next_sentinel();
 }
 
 void Core::ask_next_sentinel() {
   if (search_at_ == searched_.size()) {
     is_searching_ = false;
-    return nodes_.front()->cannot_dial(FaultKind::disconnected, "no sentinel tells where it is: " + search_failure_);
+    return nodes_.front()->cannot_dial(FaultKind::disconnected,
+                                       "no sentinel returned the address of the master: " + search_failure_);
   }
   const std::size_t index = search_at_++;
   const std::array<std::string_view, 3> words{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", shared_.target.master_name};
@@ -37,9 +38,9 @@ void Core::on_sentinel(std::size_t index, const Reply& reply) {
   if (!is_searching_ || index + 1 != search_at_) return;
   const auto endpoint = reply.is_ok() ? read_master_address(*reply.value) : std::nullopt;
   if (!endpoint) {
-    search_failure_ = reply.is_ok() ? "the name " + shared_.target.master_name + " is not known to " +
-                                          to_string(searched_[index]->endpoint())
-                                    : std::string(reply.fault->text);
+    search_failure_ =
+        reply.is_ok() ? to_string(searched_[index]->endpoint()) + ": unknown master name " + shared_.target.master_name
+                      : std::string(reply.fault->text);
     return ask_next_sentinel();
   }
   is_searching_ = false;
@@ -47,7 +48,7 @@ void Core::on_sentinel(std::size_t index, const Reply& reply) {
   std::rotate(sentinels_.begin(), place, place + 1);
   watch_sentinel(*sentinels_.front());
   Node& master = *nodes_.front();
-  if (*endpoint != master.endpoint()) tell(Event::Kind::moved, to_string(*endpoint), "a sentinel says so");
+  if (*endpoint != master.endpoint()) tell(Event::Kind::moved, to_string(*endpoint), "reported by a sentinel");
   master.dial(*endpoint);
 }
 
@@ -71,7 +72,7 @@ void Core::on_switch(std::string_view channel, std::string_view payload) {
   const auto endpoint = channel == kPromotedSlave ? read_promotion(payload, name) : read_switch(payload, name);
   if (!endpoint) return;
   is_searching_ = false;
-  tell(Event::Kind::moved, to_string(*endpoint), "a sentinel tells of a new master");
+  tell(Event::Kind::moved, to_string(*endpoint), "a sentinel announced a new master");
   nodes_.front()->move_to(*endpoint, "the master is now " + to_string(*endpoint));
 }
 

@@ -48,7 +48,8 @@ bool Node::admit(Pending& entry) {
     earliest_ = std::min(earliest_, entry.deadline);
     return true;
   }
-  const std::string text = is_full ? to_string(endpoint_) + ": too much is under way" : last_failure_.text;
+  const std::string text =
+      is_full ? to_string(endpoint_) + ": too many commands or bytes are in flight" : last_failure_.text;
   const Fault fault{is_full ? FaultKind::too_many_in_flight : last_failure_.kind, text, false};
   tell(entry.done, {.fault = &fault});
   return false;
@@ -117,7 +118,7 @@ void Node::read() {
   read_replies();
   if (is_lost_ || step != Wire::Step::failed) return;
   const bool may_be_tls = !has_heard_ && !shared_.target.tls.is_on;
-  lose({FaultKind::disconnected, wire_.failure() + (may_be_tls ? "; if it speaks TLS, write rediss://" : "")});
+  lose({FaultKind::disconnected, wire_.failure() + (may_be_tls ? "; if this server uses TLS, write rediss://" : "")});
 }
 
 void Node::read_replies() {
@@ -188,7 +189,7 @@ bool Node::take_reply(const resp::Value& value) {
     }
   }
   if (!queue_.is_front_sent()) {
-    lose({FaultKind::disconnected, "this is not Redis: it answers what was not asked"});
+    lose({FaultKind::disconnected, "this is not Redis: it sent a reply without a request"});
     return false;
   }
   const Pending entry = queue_.front();

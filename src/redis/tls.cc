@@ -28,7 +28,7 @@ struct FreeSslContext {
 
 std::string openssl_words() {
   const char* const why = ERR_reason_error_string(ERR_peek_last_error());
-  return why != nullptr ? why : "the server hung up";
+  return why != nullptr ? why : "the server closed the connection";
 }
 
 class OpenSslStream final : public TlsStream {
@@ -112,7 +112,7 @@ class OpenSslStream final : public TlsStream {
     if (result > 0) return Step::done;
     const int why = SSL_get_error(ssl_.get(), result);
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return Step::again;
-    failure_ = why == SSL_ERROR_ZERO_RETURN ? "the server has ended TLS" : openssl_words();
+    failure_ = why == SSL_ERROR_ZERO_RETURN ? "the server ended the TLS session" : openssl_words();
     return Step::failed;
   }
 
@@ -164,7 +164,7 @@ tl::unexpected<Error> bad_setting(const char* name, const std::string& file, con
   const std::string where = std::string(name) + "=" + file;
   if (::access(file.c_str(), R_OK) != 0) {
     return fail(ErrorCode::invalid_argument, where + " cannot be read: " + std::strerror(errno) +
-                                                 "; name a file that the user may read whom this runs as");
+                                                 "; name a file that the user who runs this program can read");
   }
   return fail(ErrorCode::invalid_argument, where + " " + what + ": " + openssl_words());
 }
@@ -178,15 +178,15 @@ Result<void> load_files(SSL_CTX* context, const TlsSettings& settings) {
   if (settings.ca.empty()) {
     SSL_CTX_set_default_verify_paths(context);
   } else if (SSL_CTX_load_verify_file(context, settings.ca.c_str()) != 1) {
-    return bad_setting("ca", settings.ca, "holds no certificate that can be read");
+    return bad_setting("ca", settings.ca, "contains no readable certificate");
   }
   if (settings.certificate.empty()) return {};
   if (SSL_CTX_use_certificate_chain_file(context, settings.certificate.c_str()) != 1) {
-    return bad_setting("cert", settings.certificate, "holds no certificate that can be read");
+    return bad_setting("cert", settings.certificate, "contains no readable certificate");
   }
   if (SSL_CTX_use_PrivateKey_file(context, settings.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
       SSL_CTX_check_private_key(context) != 1) {
-    return bad_setting("key", settings.key, "holds no key, without a passphrase, that fits the certificate");
+    return bad_setting("key", settings.key, "contains no key without a passphrase that matches the certificate");
   }
   return {};
 }
@@ -196,7 +196,7 @@ Result<void> load_files(SSL_CTX* context, const TlsSettings& settings) {
 Result<std::shared_ptr<const TlsContext>> load_tls(const TlsSettings& settings) {
   ERR_clear_error();
   SSL_CTX* const raw = SSL_CTX_new(TLS_client_method());
-  if (raw == nullptr) return fail(ErrorCode::unavailable, "OpenSSL cannot be started");
+  if (raw == nullptr) return fail(ErrorCode::unavailable, "cannot initialize OpenSSL");
   const auto context = std::make_shared<const OpenSslContext>(settings, raw);
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);

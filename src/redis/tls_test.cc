@@ -127,7 +127,8 @@ TEST(RedisTlsClient, SaysThatAServerMaySpeakNoTls) {
   ASSERT_TRUE(server) << server.error().message;
   Driver driver("rediss://" + (*server)->address(), {.connect_timeout = 100_ms, .backoff_most = 50_ms});
   const auto failure = [&] { return driver.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}}).text; };
-  ASSERT_TRUE(driver.wait([&] { return failure().find("if it speaks no TLS, write redis://") != std::string::npos; }));
+  ASSERT_TRUE(driver.wait(
+      [&] { return failure().find("if this server does not use TLS, write redis://") != std::string::npos; }));
   // A command sent while the client redials gets the same reason, not a timeout.
   const std::string known = failure();
   const std::uint64_t dials = driver.client->counters().dials;

@@ -37,7 +37,7 @@ constexpr std::uint16_t kSentinelPort = 26'379;
 constexpr int kDbMax = 65'535;
 
 tl::unexpected<Error> wrong(std::string what) {
-  return fail(ErrorCode::invalid_argument, "the address of Redis: " + std::move(what));
+  return fail(ErrorCode::invalid_argument, "Redis URL: " + std::move(what));
 }
 
 int hex_digit(char c) {
@@ -111,7 +111,7 @@ Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_por
     const std::size_t end = text.find(']');
     if (end == text.npos) return wrong(in_quotes(text) + " has no closing bracket; write [2001:db8::1]:6379");
     host = text.substr(1, end - 1);
-    if (!is_v6(host)) return wrong(in_quotes(host) + " is no IPv6 address; write [2001:db8::1]:6379");
+    if (!is_v6(host)) return wrong(in_quotes(host) + " is not an IPv6 address; write [2001:db8::1]:6379");
     port = text.substr(end + 1);
     has_port = !port.empty();
     if (has_port && !port.starts_with(':')) return wrong(in_quotes(text) + ": only a port may follow the bracket");
@@ -119,14 +119,15 @@ Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_por
     const std::size_t colon = text.find(':');
     host = text.substr(0, colon);
     if (!is_host(host))
-      return wrong(in_quotes(host) + " is no host; write a name, an IP address, or [an IPv6 address]");
+      return wrong(in_quotes(host) + " is not a host; write a name, an IP address, or [an IPv6 address]");
     has_port = colon != text.npos;
     if (has_port) port = text.substr(colon);
   }
   endpoint.host = host;
   if (!has_port) return endpoint;
   const auto number = number_in<int>(port.substr(1), 65'535);
-  if (!number || *number == 0) return wrong(in_quotes(port.substr(1)) + " is no port; write a number from 1 to 65535");
+  if (!number || *number == 0)
+    return wrong(in_quotes(port.substr(1)) + " is not a port; write a number from 1 to 65535");
   endpoint.port = static_cast<std::uint16_t>(*number);
   return endpoint;
 }
@@ -134,13 +135,13 @@ Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_por
 Result<void> read_endpoints(std::string_view text, const Scheme& scheme, Target& target) {
   const std::uint16_t port = scheme.layout == Layout::sentinel ? kSentinelPort : kRedisPort;
   if (scheme.layout == Layout::single && text.find(',') != text.npos) {
-    return wrong("several hosts; write redis+cluster:// or redis+sentinel:// before them");
+    return wrong("several hosts need redis+cluster:// or redis+sentinel://");
   }
   while (true) {
     const std::size_t comma = std::min(text.find(','), text.size());
     auto endpoint = parse_endpoint(text.substr(0, comma), port);
     if (!endpoint) return fail(endpoint.error());
-    if (target.endpoints.size() == kEndpointsMax) return wrong("more than 64 hosts; some of them are enough");
+    if (target.endpoints.size() == kEndpointsMax) return wrong("more than 64 hosts; list only some of them");
     target.endpoints.push_back(*std::move(endpoint));
     if (comma == text.size()) return {};
     text.remove_prefix(comma + 1);
@@ -152,7 +153,7 @@ Result<void> read_user(std::string_view text, Credentials& credentials) {
   auto user = unescaped(text.substr(0, colon));
   auto password = unescaped(colon == text.npos ? std::string_view{} : text.substr(colon + 1));
   if (!user || !password) {
-    return wrong("what stands before the @ has a % that two hexadecimal digits do not follow; write %25 for it");
+    return wrong("two hexadecimal digits must follow a % before the @; write %25 for the character %");
   }
   if (password->size() > kPasswordMax) return wrong("the password is longer than 4096 bytes");
   credentials.user = *std::move(user);
@@ -162,8 +163,8 @@ Result<void> read_user(std::string_view text, Credentials& credentials) {
 
 Result<void> read_db(std::string_view text, Target& target) {
   const auto db = number_in<int>(text, kDbMax);
-  if (!db) return wrong(in_quotes(text) + " is no number of a database; write one such as 0");
-  if (target.layout == Layout::cluster && *db != 0) return wrong("a cluster has database 0 only; leave the number out");
+  if (!db) return wrong(in_quotes(text) + " is not a database number; write one such as 0");
+  if (target.layout == Layout::cluster && *db != 0) return wrong("a cluster has only database 0; remove the number");
   target.db = *db;
   return {};
 }
@@ -175,7 +176,7 @@ Result<void> read_path(std::string_view path, const Scheme& scheme, Target& targ
     if (!file || file->size() < 2)
       return wrong("the path of the socket is missing; write redis+unix:///run/redis.sock");
     if (file->size() >= sizeof(sockaddr_un::sun_path))
-      return wrong("the path of a unix socket is shorter than 108 bytes");
+      return wrong("the path of a unix socket must be shorter than 108 bytes");
     target.endpoints = {Endpoint{.path = *std::move(file)}};
     return {};
   }
@@ -210,19 +211,20 @@ Result<void> use_setting(std::string_view name, std::string value, bool is_unix,
     return {};
   }
   if (name == "db") {
-    if (!is_unix) return wrong("db= is for redis+unix; write the number behind the host, as in redis://host/2");
+    if (!is_unix) return wrong("db= is only for redis+unix://; write the number after the host, as in redis://host/2");
     return read_db(value, target);
   }
   for (const auto& row : texts) {
     if (row.first != name) continue;
-    if (value.empty()) return wrong("the setting " + std::string(name) + " has no value; give it one or leave it out");
+    if (value.empty()) return wrong("the setting " + std::string(name) + " has no value; give it one or remove it");
     *row.second = std::move(value);
     return {};
   }
   const std::string_view meant = nearest(name, kNames);
-  return wrong("there is no setting " + in_quotes(name) +
-               (meant.empty() ? std::string("; known are password_file, user, ca, cert, key, server_name, verify")
-                              : "; did you mean '" + std::string(meant) + "'?"));
+  return wrong("unknown setting " + in_quotes(name) +
+               (meant.empty()
+                    ? std::string("; known settings are password_file, user, ca, cert, key, server_name, verify")
+                    : "; did you mean '" + std::string(meant) + "'?"));
 }
 
 Result<void> read_settings(std::string_view text, bool is_unix, Target& target) {
@@ -233,7 +235,7 @@ Result<void> read_settings(std::string_view text, bool is_unix, Target& target) 
     const std::size_t equals = setting.find('=');
     const std::string_view name = setting.substr(0, equals);
     auto value = unescaped(equals == setting.npos ? std::string_view{} : setting.substr(equals + 1));
-    if (!value) return wrong("the setting " + in_quotes(name) + " has a % that two hexadecimal digits do not follow");
+    if (!value) return wrong("in the setting " + in_quotes(name) + ", two hexadecimal digits must follow a %");
     if (auto used = use_setting(name, *std::move(value), is_unix, target); !used) return used;
   }
   return {};
@@ -243,20 +245,20 @@ Result<void> read_settings(std::string_view text, bool is_unix, Target& target) 
 Result<void> check_whole(const Target& target) {
   const Credentials& own = target.credentials;
   if (!own.password.empty() && !own.password_file.empty()) {
-    return wrong("a password and a password_file are given; leave one of them out");
+    return wrong("both a password and a password_file are given; remove one of them");
   }
   if (!own.user.empty() && !own.are_given()) {
-    return wrong("a user without a password; write user:password@ or add password_file=");
+    return wrong("a user needs a password; write user:password@ or add password_file=");
   }
   const Credentials& other = target.sentinel_credentials;
   if (target.layout != Layout::sentinel && (!other.user.empty() || other.are_given())) {
-    return wrong("sentinel_user and sentinel_password_file are for redis+sentinel://");
+    return wrong("sentinel_user and sentinel_password_file are only for redis+sentinel://");
   }
   if (!other.user.empty() && !other.are_given()) return wrong("sentinel_user needs sentinel_password_file");
   const TlsSettings& tls = target.tls;
   const bool speaks_of_tls =
       !tls.ca.empty() || !tls.certificate.empty() || !tls.key.empty() || !tls.server_name.empty() || !tls.is_verified;
-  if (!tls.is_on && speaks_of_tls) return wrong("ca, cert, key, server_name and verify are for TLS: write rediss://");
+  if (!tls.is_on && speaks_of_tls) return wrong("ca, cert, key, server_name and verify need TLS: write rediss://");
   if (tls.certificate.empty() != tls.key.empty()) return wrong("cert and key belong together; give both or none");
   return {};
 }
@@ -268,7 +270,8 @@ Result<Scheme> scheme_of(std::string_view name) {
     names.push_back(scheme.name);
   }
   const std::string_view meant = nearest(name, names);
-  return wrong(in_quotes(name) + "://" + (meant.empty() ? "" : ": did you mean " + std::string(meant) + "://?") +
+  return wrong("unknown scheme " + in_quotes(name) +
+               (meant.empty() ? "." : "; did you mean " + std::string(meant) + "://?") +
                " Write redis://, rediss://, redis+unix://, redis+sentinel:// or redis+cluster://");
 }
 

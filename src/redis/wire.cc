@@ -60,7 +60,7 @@ Wire::Step Wire::open(const SocketAddress& address, std::unique_ptr<TlsStream> t
   is_shaking_hands_ = tls_ != nullptr;
   const int family = address.storage.ss_family;
   socket_ = Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_) return failed(why_not("no socket", errno));
+  if (!socket_) return failed(why_not("cannot create a socket", errno));
   prepare(socket_.get(), family);
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) == 0) {
     return established();
@@ -86,7 +86,7 @@ Wire::Step Wire::advance() {
 }
 
 Wire::Step Wire::established() {
-  if (is_own_peer(socket_.get())) return failed("cannot connect: nobody listens there");
+  if (is_own_peer(socket_.get())) return failed("cannot connect: no server listens there");
   return is_shaking_hands_ ? shake_hands() : Step::done;
 }
 
@@ -109,7 +109,7 @@ Wire::Step Wire::receive(std::string& bytes) {
   for (int i = 0; i < kReadsMax; ++i) {
     std::array<char, kReadPiece> piece;
     const ssize_t size = ::recv(socket_.get(), piece.data(), piece.size(), 0);
-    if (size == 0) return failed("the server has closed the connection");
+    if (size == 0) return failed("the server closed the connection");
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return Step::again;
     if (size < 0) return failed(why_not("cannot read", errno));

@@ -22,10 +22,10 @@ echo "# in the config"
 with_store redis://127.0.0.1:22o99
 said=$("$program" validate "$work/bad.yaml" 2>&1)
 is "validate refuses it" 1 $?
-has "with its place" "bad.yaml:4:8: \`store\`: the address of Redis: '22o99' is no port; write a number" "$said"
+has "with its place" "bad.yaml:4:8: \`store\`: Redis URL: '22o99' is not a port; write a number" "$said"
 start_in_vain --config "$work/bad.yaml"
 is "so does serve" 1 "$code"
-has "in the same words" "bad.yaml:4:8: \`store\`: the address of Redis: '22o99' is no port; write a number" "$said"
+has "in the same words" "bad.yaml:4:8: \`store\`: Redis URL: '22o99' is not a port; write a number" "$said"
 
 echo "# files that cannot be read"
 with_store "redis://weir@127.0.0.1?password_file=$work/none"
@@ -53,14 +53,14 @@ start_on "rediss://127.0.0.1:$redis_port"
 start_on "redis+cluster://127.0.0.1:$redis_port"
 echo secret >"$work/pass"
 start_on "redis://default@127.0.0.1:$redis_port?password_file=$work/pass"
-until_true 20 finds 0 "if it speaks no TLS, write redis://"
+until_true 20 finds 0 "if this server does not use TLS, write redis://"
 is "TLS to a plain port" 0 $?
 is "doctor warns of a server that never reached Redis" 0 "$(finds 0 "admits whole limits"; echo $?)"
 has "so does weir nodes" "it admits whole limits" "$("$program" nodes --admin "${admins[0]}" 2>&1)"
 at=127.0.0.1:$redis_port
-until_true 20 finds 1 "Redis at $at: Redis: the map of the cluster: $at: ERR This instance has cluster support disabled"
+until_true 20 finds 1 "Redis at $at: Redis: cannot read the cluster map: $at: ERR This instance has cluster support disabled"
 is "a cluster that is none" 0 $?
-finds 1 "it is of no cluster: write redis://"
+finds 1 "this Redis is not a cluster: write redis://"
 is "  and what to write" 0 $?
 rm "$work/pass"
 for type in normal pubsub; do redis-cli -p "$redis_port" CLIENT KILL TYPE "$type" SKIPME yes >/dev/null; done
@@ -71,11 +71,11 @@ is "  and what to do" 0 $?
 is "nobody is sent to the network for it" 1 "$(finds 2 "check that this machine reaches it" && echo 0 || echo 1)"
 sleep 5 # of an outage in which nothing new happens
 for n in 0 1 2; do
-  is "server $n: the outage began once" 1 "$(grep -c "Redis is unavailable; each rule follows" "${errs[n]}")"
+  is "server $n: the outage began once" 1 "$(grep -c "Redis unavailable" "${errs[n]}")"
   is "server $n: that changes are not read is told once" 1 "$(grep -c "cannot sync runtime changes" "${errs[n]}")"
 done
 echo secret >"$work/pass"
-for line in "Redis is available again" "runtime changes are in sync again"; do
+for line in "Redis available again" "runtime changes are in sync again"; do
   until_true 20 grep -q "$line" "${errs[2]}"
   is "when it is there again: $line" 0 $?
 done
