@@ -112,7 +112,7 @@ struct PlanDirectory::Impl {
   mutable std::mutex state_mutex;  // guards what the thread reports
   std::condition_variable was_read;
   bool is_up = false, is_read = false, is_away_told = false;
-  std::string error = "it was not reached yet";
+  std::string error = "not connected yet";
   Micros contact_at;
   std::uint64_t failures = 0, lookups = 0, changes = 0;
 
@@ -192,7 +192,7 @@ bool PlanDirectory::Impl::step() {
     if (!done) go_down(done.error());
     return done.has_value();
   } catch (const std::exception& thrown) {
-    go_down({ErrorCode::exhausted, std::string("plans could not be read: ") + thrown.what()});
+    go_down({ErrorCode::exhausted, std::string("cannot read plans: ") + thrown.what()});
     return false;
   }
 }
@@ -309,7 +309,7 @@ void PlanDirectory::Impl::come_up() {
     error.clear();
     is_back = std::exchange(is_away_told, false);
   }
-  if (is_back && options.tell) options.tell({PlanEvent::Kind::back, "", "the database of plans answers again"});
+  if (is_back && options.tell) options.tell({PlanEvent::Kind::back, "", "the plan database answers again"});
 }
 
 void PlanDirectory::Impl::go_down(const Error& why) {
@@ -480,7 +480,7 @@ Result<PlanRow> PlanDirectory::look(const std::string& subject) {
   return impl_->ask<PlanRow>([&]() -> Result<PlanRow> {
     Result<std::vector<PlanRow>> rows = impl_->source->find({&subject, 1});
     if (!rows) return fail(rows.error());
-    if (rows->empty()) return fail(ErrorCode::not_found, "the database has nothing of " + in_quotes(subject));
+    if (rows->empty()) return fail(ErrorCode::not_found, "the database has no row for " + in_quotes(subject));
     return std::move(rows->front());
   });
 }

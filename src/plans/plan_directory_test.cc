@@ -344,7 +344,7 @@ TEST_F(PlanDirectoryTest, ABadRowIsRefusedAloneAndItsSubjectKeepsWhatItHad) {
     script->rows["user:4"] = {.subject = "user:4", .has_override = true, .limits = "0/minute"};
     script->rows["user:5"] = {.subject = "user:5", .has_override = true, .limits = "9223372036854775808/minute"};
     script->rows["user:6"] = {.subject = "user:6", .has_override = true};
-    script->rows["user:7"].error = "the query finds more than one row for it";
+    script->rows["user:7"].error = "the query returns more than one row for this subject";
     script->rows["user:8"].plan = "free";
     script->rows["user:9"].has_override = true;
     script->rows["user:9"].limits = "7/minute";

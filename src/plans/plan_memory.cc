@@ -32,7 +32,7 @@ tl::unexpected<Error> failed(const std::string& path, const char* what) {
 }
 
 tl::unexpected<Error> damaged(const std::string& path) {
-  return fail(ErrorCode::unavailable, path + " is damaged; it is made anew when the database has been read");
+  return fail(ErrorCode::unavailable, path + " is damaged; the server replaces it after it has read the database");
 }
 
 // Reads a number and the character after it.
@@ -64,7 +64,7 @@ Result<void> write_plan_memory(const std::string& path, std::string_view source,
   static std::atomic<std::uint64_t> count{0};
   const std::string beside = path + ".new-" + std::to_string(::getpid()) + '-' + std::to_string(count.fetch_add(1));
   const int file = open_fresh_file(beside);
-  if (file < 0) return failed(beside, "made");
+  if (file < 0) return failed(beside, "created");
   const bool is_written = write_all(file, text) && ::fsync(file) == 0;
   const int error = errno;
   ::close(file);
@@ -77,7 +77,7 @@ Result<void> write_plan_memory(const std::string& path, std::string_view source,
 
 Result<std::vector<RememberedRow>> read_plan_memory(const std::string& path, std::string_view source) {
   struct stat about {};
-  if (::stat(path.c_str(), &about) != 0) return fail(ErrorCode::not_found, path + " is not there");
+  if (::stat(path.c_str(), &about) != 0) return fail(ErrorCode::not_found, path + " does not exist");
   if (!S_ISREG(about.st_mode) || static_cast<std::size_t>(about.st_size) > kBytesMax) return damaged(path);
   std::ifstream in(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -85,7 +85,7 @@ Result<std::vector<RememberedRow>> read_plan_memory(const std::string& path, std
   std::string_view rest = text;
   if (!rest.starts_with(kHead)) return damaged(path);
   const std::string head = std::string(kHead) + std::string(source) + '\n';
-  if (!rest.starts_with(head)) return fail(ErrorCode::not_found, path + " is of another database");
+  if (!rest.starts_with(head)) return fail(ErrorCode::not_found, path + " belongs to another database");
   const std::string_view body = rest.substr(0, rest.size() < kEndBytes ? 0 : rest.size() - kEndBytes);
   if (body.size() < head.size() || rest.substr(body.size()) != std::string(kEnd) + hex(sha256(body)) + '\n') {
     return damaged(path);

@@ -60,8 +60,8 @@ void PlanReader::judge_by(Judge judge, Micros now) {
 void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
   if (row.subject.size() > kSubjectBytesMax) {
     refusals_.refuse(row.subject.substr(0, kSubjectToldBytes) + "...",
-                     "its subject has " + std::to_string(row.subject.size()) + " bytes; at most " +
-                         std::to_string(kSubjectBytesMax) + " are asked for",
+                     "the subject has " + std::to_string(row.subject.size()) + " bytes; at most " +
+                         std::to_string(kSubjectBytesMax) + " are allowed",
                      now);
     return;
   }

@@ -25,13 +25,13 @@ Result<void> check_query(std::string_view query) {
   const std::string_view text = without_blanks(query);
   const std::string word = lower(text.substr(0, text.find_first_of(" \t\r\n(*")));
   if (word != "select" && word != "with") {
-    return fail(ErrorCode::invalid_argument, "the query begins with " + in_quotes(text.substr(0, word.size())) +
-                                                 "; it must be one SELECT: SELECT plan FROM users WHERE id = $1");
+    return fail(ErrorCode::invalid_argument,
+                "the query begins with " + in_quotes(text.substr(0, word.size())) +
+                    "; it must be one SELECT, such as SELECT plan FROM users WHERE id = $1");
   }
   if (text.find("$1") == text.npos) {
-    return fail(
-        ErrorCode::invalid_argument,
-        "the query does not ask about its subject: $1 is its value, as in SELECT plan FROM users WHERE id = $1");
+    return fail(ErrorCode::invalid_argument,
+                "the query does not use $1, the subject's value; write SELECT plan FROM users WHERE id = $1");
   }
   return {};
 }
@@ -47,13 +47,13 @@ Result<std::unique_ptr<PlanSource>> make_plan_source(const PlanSourceOptions& op
     std::string_view file = url.substr(colon + 1);
     if (file.starts_with("//")) file.remove_prefix(2);  // sqlite:///var/lib/plans.db, as other programs write it
     if (!file.empty() && file != ":memory:") return make_sqlite_source(std::string(file), options);
-    return fail(ErrorCode::invalid_argument, in_quotes(url) + " names no file: sqlite:plans.db");
+    return fail(ErrorCode::invalid_argument, in_quotes(url) + " names no file; write sqlite:plans.db");
   }
   if (colon != url.npos && (scheme == "postgresql" || scheme == "postgres")) return make_postgres_source(options);
   // Show only the scheme of the address: the rest may contain a password.
   const std::string_view meant = colon == url.npos ? std::string_view{} : nearest(scheme, kSchemes);
-  std::string message = colon == url.npos ? "the address of the plans has no scheme"
-                                          : "no database of plans is called " + in_quotes(scheme);
+  std::string message =
+      colon == url.npos ? "the URL of the plan database has no scheme" : "unknown plan database " + in_quotes(scheme);
   if (!meant.empty()) message += "; did you mean '" + std::string(meant) + "'?";
   message += " There are sqlite:FILE and postgresql://USER@HOST/DATABASE";
   return fail(ErrorCode::invalid_argument, std::move(message));

@@ -51,7 +51,7 @@ inline bool is_override(const PlanChange& change) {
 // The error for changing a plan that a query reads from the user's own tables.
 inline Error not_ours() {
   return {ErrorCode::invalid_argument,
-          "plans are read by a query from tables that are not ours: change them there. Overrides can be set"};
+          "`plans.query` reads plans from your own tables: change them there. Here you can set overrides"};
 }
 
 struct PlanSourceOptions {

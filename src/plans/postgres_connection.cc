@@ -93,19 +93,19 @@ std::string state_in(std::string_view message) {
 // Returns a fix for a state of PostgreSQL.
 std::string_view help_for(std::string_view state) {
   static const std::map<std::string_view, std::string_view> kHelp = {
-      {"28P01", "give the right password in the address, or in a file .pgpass of the server's user"},
-      {"28000", "let this user and address in, in pg_hba.conf"},
-      {"3D000", "create the database, or name another in the address"},
-      {"53300", "raise max_connections or close some; one is needed"},
-      {"57P03", "it is starting or stopping; it is tried again by itself"},
-      {"57P01", "it was told to stop; it is tried again by itself"},
-      {"57014", "an index on the column that the query compares with $1 helps"},
-      {"42P01", "create the table, or name another in the query"},
-      {"42703", "name a column that is there"},
+      {"28P01", "give the right password in the URL, or in the .pgpass file of the user that runs the server"},
+      {"28000", "allow this user and address in pg_hba.conf"},
+      {"3D000", "create the database, or name another one in the URL"},
+      {"53300", "raise max_connections or close some connections; Weir needs one"},
+      {"57P03", "PostgreSQL is starting or stopping; Weir retries by itself"},
+      {"57P01", "PostgreSQL was told to stop; Weir retries by itself"},
+      {"57014", "add an index on the column that the query compares with $1"},
+      {"42P01", "create the table, or name another one in the query"},
+      {"42703", "name a column that exists"},
       {"42601", "correct the query"},
-      {"42501", "GRANT SELECT on the tables to this user, and INSERT, UPDATE, DELETE where it is to write"},
-      {"25006", "it is read-only: write on the primary, or set default_transaction_read_only = off"},
-      {"53100", "its disk is full"},
+      {"42501", "GRANT SELECT on the tables to this user, and INSERT, UPDATE, DELETE on those that it writes"},
+      {"25006", "this server is read-only: write on the primary, or set default_transaction_read_only = off"},
+      {"53100", "free space on the disk of PostgreSQL"},
   };
   const auto row = kHelp.find(state);
   return row == kHelp.end() ? std::string_view{} : row->second;
@@ -159,7 +159,7 @@ Result<void> PostgresConnection::read_address() {
     const std::string message = scrubbed(complaint != nullptr ? complaint : "out of memory");
     PQfreemem(complaint);
     return fail(ErrorCode::invalid_argument,
-                "the address of the plans is wrong: " + message + ". It is written postgresql://USER@HOST/DATABASE");
+                "invalid URL of the plan database: " + message + "; write postgresql://USER@HOST/DATABASE");
   }
   std::map<std::string_view, std::string> given;
   for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option) {
@@ -216,7 +216,7 @@ Result<void> PostgresConnection::poll_until_ready(short events) {
     pollfd wanted{PQsocket(connection_), events, 0};
     const int ready = poll(&wanted, 1, static_cast<int>(left.count()));
     if (ready > 0) return {};
-    if (ready < 0 && errno != EINTR) return fail(lost("its socket cannot be waited for"));
+    if (ready < 0 && errno != EINTR) return fail(lost("cannot wait for the socket"));
   }
 }
 
@@ -224,13 +224,13 @@ Result<void> PostgresConnection::open() {
   close();
   connection_ = needs_names_ ? start_by(url_, deadline_ - read_stopwatch()) : start(url_);
   if (connection_ == nullptr) return fail(late());
-  if (PQstatus(connection_) == CONNECTION_BAD) return fail(lost("it cannot be reached"));
+  if (PQstatus(connection_) == CONNECTION_BAD) return fail(lost("cannot connect"));
   PQsetNoticeProcessor(connection_, ignore, nullptr);
   PQsetErrorVerbosity(connection_, PQERRORS_VERBOSE);  // includes the state, which decides the suggested fix
   for (PostgresPollingStatusType wants = PGRES_POLLING_WRITING; wants != PGRES_POLLING_OK;) {
     if (Result<void> ready = poll_until_ready(wants == PGRES_POLLING_READING ? POLLIN : POLLOUT); !ready) return ready;
     wants = PQconnectPoll(connection_);
-    if (wants == PGRES_POLLING_FAILED) return fail(lost("it cannot be reached"));
+    if (wants == PGRES_POLLING_FAILED) return fail(lost("cannot connect"));
   }
   PQsetnonblocking(connection_, 1);
   notices_.clear();
@@ -242,16 +242,16 @@ Result<void> PostgresConnection::flush() {
   for (;;) {
     const int left = PQflush(connection_);
     if (left == 0) return {};
-    if (left < 0) return fail(lost("the connection is lost"));
+    if (left < 0) return fail(lost("the connection was lost"));
     if (Result<void> ready = poll_until_ready(POLLIN | POLLOUT); !ready) return ready;
-    if (PQconsumeInput(connection_) == 0) return fail(lost("the connection is lost"));
+    if (PQconsumeInput(connection_) == 0) return fail(lost("the connection was lost"));
   }
 }
 
 Result<pg_result*> PostgresConnection::next() {
   while (PQisBusy(connection_) != 0) {
     if (Result<void> ready = poll_until_ready(POLLIN); !ready) return fail(ready.error());
-    if (PQconsumeInput(connection_) == 0) return fail(lost("the connection is lost"));
+    if (PQconsumeInput(connection_) == 0) return fail(lost("the connection was lost"));
   }
   return PQgetResult(connection_);
 }
@@ -282,7 +282,7 @@ Result<PostgresAnswer> PostgresConnection::answer() {
   }
   collect_notices();
   if (PQstatus(connection_) == CONNECTION_BAD || last.result_ == nullptr) {
-    return fail(lost(last.message().empty() ? "the connection is lost" : last.message()));
+    return fail(lost(last.message().empty() ? "the connection was lost" : last.message()));
   }
   return last;
 }
@@ -300,37 +300,37 @@ struct Values {
 }  // namespace
 
 Result<PostgresAnswer> PostgresConnection::ask(const std::string& statement, const Parameters& parameters) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not open");
+  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
   const Values given(parameters);
   if (PQsendQueryParams(connection_, statement.c_str(), given.count(), nullptr, given.values.data(), nullptr, nullptr,
                         0) == 0) {
-    return fail(lost("the connection is lost"));
+    return fail(lost("the connection was lost"));
   }
   return answer();
 }
 
 Result<PostgresAnswer> PostgresConnection::run(const std::string& script) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not open");
-  if (PQsendQuery(connection_, script.c_str()) == 0) return fail(lost("the connection is lost"));
+  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
+  if (PQsendQuery(connection_, script.c_str()) == 0) return fail(lost("the connection was lost"));
   return answer();
 }
 
 Result<PostgresAnswer> PostgresConnection::prepare(const std::string& name, const std::string& statement) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not open");
+  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
   if (PQsendPrepare(connection_, name.c_str(), statement.c_str(), 0, nullptr) == 0) {
-    return fail(lost("the connection is lost"));
+    return fail(lost("the connection was lost"));
   }
   Result<PostgresAnswer> prepared = answer();
   if (!prepared || !prepared->state().empty()) return prepared;
-  if (PQsendDescribePrepared(connection_, name.c_str()) == 0) return fail(lost("the connection is lost"));
+  if (PQsendDescribePrepared(connection_, name.c_str()) == 0) return fail(lost("the connection was lost"));
   return answer();
 }
 
 Result<PostgresAnswer> PostgresConnection::ask_prepared(const std::string& name, const Parameters& parameters) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not open");
+  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
   const Values given(parameters);
   if (PQsendQueryPrepared(connection_, name.c_str(), given.count(), given.values.data(), nullptr, nullptr, 0) == 0) {
-    return fail(lost("the connection is lost"));
+    return fail(lost("the connection was lost"));
   }
   return answer();
 }
@@ -338,14 +338,14 @@ Result<PostgresAnswer> PostgresConnection::ask_prepared(const std::string& name,
 Result<std::vector<PostgresAnswer>> PostgresConnection::ask_many(const std::string& name,
                                                                  std::span<const Parameters> questions) {
   std::vector<PostgresAnswer> answers;
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not open");
+  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
   if (PQenterPipelineMode(connection_) == 0) return fail(lost("the connection is busy"));
   for (const Parameters& question : questions) {
     const Values given(question);
     const bool is_sent =
         PQsendQueryPrepared(connection_, name.c_str(), given.count(), given.values.data(), nullptr, nullptr, 0) != 0 &&
         PQpipelineSync(connection_) != 0;
-    if (!is_sent) return fail(lost("the connection is lost"));
+    if (!is_sent) return fail(lost("the connection was lost"));
   }
   if (Result<void> sent = flush(); !sent) return fail(sent.error());
   // Each question has an answer, its end, and a sync. After the sync, a failure does not affect the next question.
@@ -354,7 +354,7 @@ Result<std::vector<PostgresAnswer>> PostgresConnection::ask_many(const std::stri
       const Result<pg_result*> result = next();
       if (!result) return fail(result.error());
       if (*result == nullptr) {
-        if (PQstatus(connection_) == CONNECTION_BAD) return fail(lost("the connection is lost"));
+        if (PQstatus(connection_) == CONNECTION_BAD) return fail(lost("the connection was lost"));
         continue;
       }
       PostgresAnswer one(*result);
@@ -363,7 +363,7 @@ Result<std::vector<PostgresAnswer>> PostgresConnection::ask_many(const std::stri
       note_failure(one);
       if (answers.size() == i) answers.push_back(std::move(one));
     }
-    if (answers.size() == i) return fail(lost("an answer is missing"));
+    if (answers.size() == i) return fail(lost("a reply is missing"));
   }
   if (PQexitPipelineMode(connection_) == 0) return fail(lost("the connection is busy"));
   collect_notices();
@@ -371,12 +371,12 @@ Result<std::vector<PostgresAnswer>> PostgresConnection::ask_many(const std::stri
 }
 
 Result<void> PostgresConnection::wait(int other, Micros most) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not open");
+  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
   std::array<pollfd, 2> wanted = {{{PQsocket(connection_), POLLIN, 0}, {other, POLLIN, 0}}};
   const int ready =
       poll(wanted.data(), wanted.size(), static_cast<int>(std::max<std::int64_t>(ceil<milliseconds>(most).count(), 0)));
   if (ready > 0 && wanted[0].revents != 0 && PQconsumeInput(connection_) == 0) {
-    return fail(lost("the connection is lost"));
+    return fail(lost("the connection was lost"));
   }
   collect_notices();
   return {};

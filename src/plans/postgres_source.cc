@@ -129,7 +129,8 @@ class PostgresSource final : public PlanSource {
   }
 
   Result<std::vector<PlanRow>> all(std::string_view after, std::size_t most) override {
-    if (!query_.empty()) return fail(ErrorCode::not_found, "a query knows subjects only one by one");
+    if (!query_.empty())
+      return fail(ErrorCode::not_found, "`plans.query` finds subjects only one by one, so plans cannot be listed");
     connection_.begin();
     const PostgresConnection::Parameters given = {std::string(after), std::to_string(most)};
     Result<PostgresAnswer> plans = connection_.ask_prepared("weir_all", given);
@@ -222,14 +223,14 @@ class PostgresSource final : public PlanSource {
       if (!made) return fail(made.error());
       if (!made->state().empty() && !has_plans_) {
         return fail(ErrorCode::unavailable,
-                    connection_.described(*made).message + "; the table weir_plans is missing and cannot be made");
+                    connection_.described(*made).message + "; the table weir_plans is missing and cannot be created");
       }
       if (Result<void> is = find_tables(); !is) return is;
     }
     if (query_.empty() && !has_plans_) {
       return fail(ErrorCode::unavailable, connection_.name() +
-                                              " has lost its table weir_plans; restore it, or restart to begin with "
-                                              "an empty one");
+                                              " has lost its table weir_plans; restore it, or restart the server "
+                                              "to create an empty one");
     }
     Result<PostgresAnswer> reads = connection_.ask("SET default_transaction_read_only = on");
     if (Result<void> is = well(reads); !is) return is;
@@ -295,12 +296,12 @@ class PostgresSource final : public PlanSource {
   Result<void> prepare_query() {
     const Result<PostgresAnswer> prepared = connection_.prepare("weir_query", query_);
     if (Result<void> is = well(prepared); !is) {
-      return fail(is.error().code, "the query cannot be used. " + is.error().message);
+      return fail(is.error().code, "the query cannot be used: " + is.error().message);
     }
     parameters_ = prepared->parameters();
     if (parameters_ < 1 || parameters_ > 2 || prepared->columns() < 1) {
       return fail(ErrorCode::invalid_argument,
-                  "the query must ask by $1, a subject's value, and may by $2, its kind; and it must answer a column");
+                  "the query must use $1 (the subject's value), may use $2 (its kind), and must return a column");
     }
     limits_column_ = until_column_ = -1;
     for (int column = 1; column < prepared->columns(); ++column) {
@@ -314,8 +315,8 @@ class PostgresSource final : public PlanSource {
     const std::optional<std::string_view> text = answer.text(row, column);
     if (!text) return std::nullopt;
     if (text->size() > kPlanTextMax) {
-      error = "its column '" + answer.name(column) + "' has " + std::to_string(text->size()) + " bytes; at most " +
-              std::to_string(kPlanTextMax) + " make sense";
+      error = "the column '" + answer.name(column) + "' has " + std::to_string(text->size()) + " bytes; at most " +
+              std::to_string(kPlanTextMax) + " are allowed";
     }
     return std::string(text->substr(0, kPlanTextMax));
   }
@@ -384,7 +385,7 @@ class PostgresSource final : public PlanSource {
         continue;
       }
       if (answer.rows() == 0) continue;
-      if (answer.rows() > 1) row.error = "the query finds more than one row for it";
+      if (answer.rows() > 1) row.error = "the query returns more than one row for this subject";
       row.has_plan = true;
       row.plan = bounded(answer, 0, 0, row.error);
       if (limits_column_ >= 0) row.limits = bounded(answer, 0, limits_column_, row.error);
@@ -491,13 +492,13 @@ class PostgresSource final : public PlanSource {
         break;
     }
     if (std::ranges::any_of(given, [](const auto& text) { return text && has_zero_byte(*text); })) {
-      return fail(ErrorCode::invalid_argument, "a text with a zero byte in it cannot be written");
+      return fail(ErrorCode::invalid_argument, "PostgreSQL cannot store a text with a zero byte");
     }
     Result<PostgresAnswer> done = connection_.ask(sql, given);
     if (Result<void> is = well(done); !is) return is;
     if (done->touched() == "0") {
       return fail(ErrorCode::not_found,
-                  connection_.name() + " has nothing of " + in_quotes(change.subject) + " to remove");
+                  connection_.name() + " has no row for " + in_quotes(change.subject) + " to remove");
     }
     return {};
   }

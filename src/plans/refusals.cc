@@ -51,9 +51,9 @@ void Refusals::tell_the_rest(Micros now) {
     told_ = 0;
   }
   if (!tell_) return;
-  tell_(
-      {PlanEvent::Kind::refused_row, "",
-       std::to_string(untold) + " more rows were refused; the last " + std::to_string(kRefusalsKept) + " are listed"});
+  tell_({PlanEvent::Kind::refused_row, "",
+         std::to_string(untold) + (untold == 1 ? " more row was" : " more rows were") + " refused; the last " +
+             std::to_string(kRefusalsKept) + " are listed"});
 }
 
 std::vector<PlanEvent> Refusals::last() const {

@@ -54,15 +54,15 @@ Error SqliteConnection::described(int code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       failure_ = Failure::locked;
-      return away("is locked by another program, for longer than " + patience_ms +
-                  " ms; end its transaction, or let it write in WAL mode, which does not lock readers out");
+      return away("has been locked by another program for more than " + patience_ms +
+                  " ms; end its transaction, or use WAL mode, in which writers do not block readers");
     case SQLITE_NOTADB:
-      return away("is not a database of SQLite; name another file, or restore this one from a backup");
+      return away("is not a SQLite database; name another file, or restore this one from a backup");
     case SQLITE_CORRUPT:
       return away("is damaged (" + said + "); restore it from a backup, or try: sqlite3 FILE .recover");
     case SQLITE_CANTOPEN:
       failure_ = Failure::cannot_open;
-      return away("cannot be opened; may this user read the file, and write the folder if it is in WAL mode?");
+      return away("cannot be opened; let this user read the file and, in WAL mode, write to its folder");
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return away("cannot be written; give this user write permission on the file and on its folder");
@@ -70,7 +70,7 @@ Error SqliteConnection::described(int code) {
       return away("cannot be written: the disk is full");
     case SQLITE_INTERRUPT:
       return away("did not answer within " + patience_ms +
-                  " ms; an index on the column that the query compares with $1 helps");
+                  " ms; add an index on the column that the query compares with $1");
     default:
       return away("says: " + said);
   }
@@ -110,7 +110,7 @@ Result<SqliteStatement> SqliteConnection::prepare(const std::string& sql) {
   SqliteStatement statement(made);
   if (code != SQLITE_OK) return fail(described(code));
   if (std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos) {
-    return fail(ErrorCode::invalid_argument, "the query is more than one statement; give one SELECT");
+    return fail(ErrorCode::invalid_argument, "the query has more than one statement; write one SELECT");
   }
   return statement;
 }
@@ -152,8 +152,8 @@ std::optional<std::string> SqliteUse::text(int column, std::string& error) const
   if (bytes == nullptr) return std::nullopt;
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
   if (size > kPlanTextMax) {
-    error = "its column '" + std::string(sqlite3_column_name(statement_, column)) + "' has " + std::to_string(size) +
-            " bytes; at most " + std::to_string(kPlanTextMax) + " make sense";
+    error = "the column '" + std::string(sqlite3_column_name(statement_, column)) + "' has " + std::to_string(size) +
+            " bytes; at most " + std::to_string(kPlanTextMax) + " are allowed";
   }
   return std::string(bytes, std::min(size, kPlanTextMax));
 }

@@ -122,7 +122,7 @@ TEST_F(SqliteDirectory, ADamagedFileLeavesWhatWasKnown) {
   }
   until([&] { return !plans->status().is_up; });
   EXPECT_EQ(plans->find("user:1").plan, "free");
-  EXPECT_NE(plans->status().error.find("not a database"), std::string::npos) << plans->status().error;
+  EXPECT_NE(plans->status().error.find("not a SQLite database"), std::string::npos) << plans->status().error;
   std::filesystem::rename(folder.at("good"), file);
   until([&] { return plans->status().is_up; });
 }

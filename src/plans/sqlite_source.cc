@@ -48,7 +48,7 @@ Result<Files> files_of(const std::string& path) {
   if (stat(path.c_str(), &about) != 0) {
     const bool is_missing = errno == ENOENT;
     return fail(is_missing ? ErrorCode::not_found : ErrorCode::unavailable,
-                "sqlite:" + path + ": " + (is_missing ? "there is no such file" : std::strerror(errno)));
+                "sqlite:" + path + ": " + (is_missing ? "no such file" : std::strerror(errno)));
   }
   Files files{about.st_dev, about.st_ino, 0};
   if (struct stat log{}; stat((path + "-wal").c_str(), &log) == 0) files.log = log.st_ino;
@@ -111,7 +111,8 @@ class SqliteSource final : public PlanSource {
 
   Result<std::vector<PlanRow>> all(std::string_view after, std::size_t most) override {
     reader_.begin();
-    if (!query_.empty()) return fail(ErrorCode::not_found, "a query knows subjects only one by one");
+    if (!query_.empty())
+      return fail(ErrorCode::not_found, "`plans.query` finds subjects only one by one, so plans cannot be listed");
     if (Result<void> is = open_still(); !is) return fail(is.error());
     Result<std::vector<PlanRow>> plans = page(all_, after, most, [](const SqliteUse& use, PlanRow& row) {
       row.has_plan = true;
@@ -164,7 +165,7 @@ class SqliteSource final : public PlanSource {
 
  private:
   Result<void> open_still() const {
-    if (!reader_.is_open()) return fail(ErrorCode::unavailable, reader_.name() + " is not open");
+    if (!reader_.is_open()) return fail(ErrorCode::unavailable, reader_.name() + " is not connected");
     return {};
   }
 
@@ -198,8 +199,8 @@ class SqliteSource final : public PlanSource {
       before = files_of(reader_.file());
     }
     if (!before) {
-      return fail(ErrorCode::unavailable,
-                  before.error().message + (was_open_ ? "; it was there before: put it back" : "; name one that is"));
+      return fail(ErrorCode::unavailable, before.error().message + (was_open_ ? "; the file existed before: restore it"
+                                                                              : "; name an existing file"));
     }
     if (Result<void> opened = open_and_look(); !opened) {
       close_all();
@@ -223,8 +224,8 @@ class SqliteSource final : public PlanSource {
     if (!has_plans) return fail(has_plans.error());
     if (query_.empty() && !*has_plans && was_open_) {
       return fail(ErrorCode::unavailable, reader_.name() +
-                                              " has lost its table weir_plans; restore it, or restart to begin with "
-                                              "an empty one");
+                                              " has lost its table weir_plans; restore it, or restart the server "
+                                              "to create an empty one");
     }
     Result<bool> has_overrides = has_table("weir_overrides");
     if (has_overrides && query_.empty() && !was_open_ && !(*has_plans && *has_overrides)) {
@@ -264,17 +265,18 @@ class SqliteSource final : public PlanSource {
 
   Result<void> prepare_theirs() {
     if (Result<void> made = prepare(find_, query_); !made) {
-      return fail(made.error().code, "the query cannot be used. " + made.error().message);
+      return fail(made.error().code, "the query cannot be used: " + made.error().message);
     }
     if (!find_.is_there() || !find_.only_reads() || find_.columns() < 1) {
-      return fail(ErrorCode::invalid_argument, "the query would change the database; give one SELECT");
+      return fail(ErrorCode::invalid_argument, "the query would change the database; write one SELECT");
     }
     value_place_ = find_.parameter("$1");
     kind_place_ = find_.parameter("$2");
     for (int place = 1; place <= find_.parameters(); ++place) {
       if (place == value_place_ || place == kind_place_) continue;
-      return fail(ErrorCode::invalid_argument, "the query asks for " + in_quotes(find_.parameter_name(place)) +
-                                                   "; there are $1, a subject's value, and $2, its kind");
+      return fail(ErrorCode::invalid_argument, "the query uses the parameter " +
+                                                   in_quotes(find_.parameter_name(place)) +
+                                                   "; write $1 for the subject's value and $2 for its kind");
     }
     limits_column_ = until_column_ = -1;
     for (int column = 1; column < find_.columns(); ++column) {
@@ -298,7 +300,7 @@ class SqliteSource final : public PlanSource {
     if (is_more && *is_more) {
       take();
       is_more = use.step();
-      if (is_more && *is_more) row.error = "the query finds more than one row for it";
+      if (is_more && *is_more) row.error = "the query returns more than one row for this subject";
     }
     if (!is_more) return fail(is_more.error());
     return {};
@@ -359,7 +361,7 @@ class SqliteSource final : public PlanSource {
     reader_.begin_without_waiting();
     if (Result<void> is = open_still(); !is) return fail(is.error());
     const Result<Files> now = files_of(reader_.file());
-    if (!now) return fail(ErrorCode::unavailable, now.error().message + "; it was there before: put it back");
+    if (!now) return fail(ErrorCode::unavailable, now.error().message + "; the file existed before: restore it");
     if (*now != read_) return open_again();
     const Result<std::int64_t> version = data_version();
     if (!version) {
@@ -403,7 +405,7 @@ class SqliteSource final : public PlanSource {
     }
     if (const Result<bool> done = use.step(); !done) return fail(done.error());
     if (writer.changed_nothing()) {
-      return fail(ErrorCode::not_found, writer.name() + " has nothing of " + in_quotes(change.subject) + " to remove");
+      return fail(ErrorCode::not_found, writer.name() + " has no row for " + in_quotes(change.subject) + " to remove");
     }
     return {};
   }

@@ -275,9 +275,9 @@ TEST_F(SqliteTest, AFileThatIsGoneIsAnErrorAndNotMadeAnew) {
   const auto changes = source->wait(Micros{0});
   ASSERT_FALSE(changes);
   EXPECT_TRUE(has(changes.error().message, file)) << changes.error().message;
-  EXPECT_TRUE(has(error_of(source->connect()), "put it back"));
+  EXPECT_TRUE(has(error_of(source->connect()), "restore it"));
   EXPECT_FALSE(std::filesystem::exists(file));
-  EXPECT_TRUE(has(error_of(make("SELECT plan FROM users WHERE id = $1")->connect()), "there is no such file"));
+  EXPECT_TRUE(has(error_of(make("SELECT plan FROM users WHERE id = $1")->connect()), "no such file"));
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
@@ -350,7 +350,7 @@ TEST_F(SqliteTest, ItIsLookedForChangesAsOftenAsOneLikes) {
 
 TEST_F(SqliteTest, WhatIsNoDatabaseOrDamagedIsNamed) {
   std::ofstream(file) << std::string(9'000, 'x');
-  EXPECT_TRUE(has(error_of(make()->connect()), "sqlite:" + file + " is not a database of SQLite"));
+  EXPECT_TRUE(has(error_of(make()->connect()), "sqlite:" + file + " is not a SQLite database"));
   std::filesystem::remove(file);
   {
     const auto source = open();
