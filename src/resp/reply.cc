@@ -109,9 +109,9 @@ Status ReplyParser::read_value(std::string_view input, Value& value, std::string
   }
   std::string_view line;
   const Status found = read_line(input, line);
-  if (found == Status::bad) return refuse(reason, "a line of the reply does not end in CRLF within 64 KiB");
+  if (found == Status::bad) return refuse(reason, "a line in the reply does not end in CRLF within 64 KiB");
   if (found == Status::need_more) return found;
-  if (++values_ > kReplyValuesMax) return refuse(reason, "the reply holds too many values");
+  if (++values_ > kReplyValuesMax) return refuse(reason, "the reply has too many values");
   at_ += line.size() + 2;
   const std::string_view rest = line.substr(1);
   switch (kind) {
@@ -122,22 +122,22 @@ Status ReplyParser::read_value(std::string_view input, Value& value, std::string
       return Status::done;
     case ':': {
       const auto integer = parse_integer(rest.starts_with('+') ? rest.substr(1) : rest);
-      if (!integer) return refuse(reason, "an integer of the reply is not one");
+      if (!integer) return refuse(reason, "the reply has an invalid integer");
       value.type = Type::integer;
       value.integer = *integer;
       return Status::done;
     }
     case '_':
-      return rest.empty() ? Status::done : refuse(reason, "a null of the reply carries text");
+      return rest.empty() ? Status::done : refuse(reason, "the reply has an invalid null");
     case '#':
-      if (rest != "t" && rest != "f") return refuse(reason, "a boolean of the reply is neither t nor f");
+      if (rest != "t" && rest != "f") return refuse(reason, "a boolean in the reply is neither t nor f");
       value.type = Type::boolean;
       value.integer = rest == "t" ? 1 : 0;
       return Status::done;
     case ',':
     case '(':
       if (!(kind == ',' ? is_real(rest) : is_big_number(rest))) {
-        return refuse(reason, "a number of the reply is not one");
+        return refuse(reason, "the reply has an invalid number");
       }
       value.type = kind == ',' ? Type::real : Type::big_number;
       value.text = rest;
@@ -158,7 +158,7 @@ Status ReplyParser::read_value(std::string_view input, Value& value, std::string
   if (kind == '$' && rest == "-1") return Status::done;
   const auto size = parse_integer(rest);
   if (!size || *size < 0 || *size > static_cast<std::int64_t>(kReplyBytesMax)) {
-    return refuse(reason, "a length of the reply is not between 0 and " + std::to_string(kReplyBytesMax));
+    return refuse(reason, "a length in the reply is not between 0 and " + std::to_string(kReplyBytesMax));
   }
   blob_kind_ = kind;
   blob_bytes_ = static_cast<std::size_t>(*size);
@@ -168,7 +168,7 @@ Status ReplyParser::read_value(std::string_view input, Value& value, std::string
 Status ReplyParser::begin_aggregate(Type type, std::string_view digits, bool is_attribute, std::string& reason) {
   const auto count = parse_integer(digits);
   if (!count || *count < 0 || *count > static_cast<std::int64_t>(kReplyValuesMax)) {
-    return refuse(reason, "a count of the reply is not between 0 and " + std::to_string(kReplyValuesMax));
+    return refuse(reason, "a count in the reply is not between 0 and " + std::to_string(kReplyValuesMax));
   }
   if (open_.size() == kReplyDepthMax) return refuse(reason, "the reply is nested too deeply");
   Open aggregate;
@@ -182,10 +182,10 @@ Status ReplyParser::begin_aggregate(Type type, std::string_view digits, bool is_
 Status ReplyParser::read_blob(std::string_view input, Value& value, std::string& reason) {
   const std::size_t end = at_ + blob_bytes_;
   if (input.size() < end + 2) return Status::need_more;
-  if (input.substr(end, 2) != "\r\n") return refuse(reason, "a text of the reply does not end in CRLF");
+  if (input.substr(end, 2) != "\r\n") return refuse(reason, "a string in the reply does not end in CRLF");
   std::string_view bytes = input.substr(at_, blob_bytes_);
   if (blob_kind_ == '=') {
-    if (bytes.size() < 4 || bytes[3] != ':') return refuse(reason, "a verbatim text of the reply has no format");
+    if (bytes.size() < 4 || bytes[3] != ':') return refuse(reason, "a verbatim string in the reply has no format");
     bytes.remove_prefix(4);
   }
   value.type = blob_kind_ == '!' ? Type::error : Type::bulk;

@@ -151,7 +151,7 @@ TEST(Reply, BoundsDepthCountAndSize) {
   EXPECT_EQ(read("*65537\r\n").substr(0, 4), "bad:");
   std::string many = "*2\r\n*65535\r\n";
   for (int i = 0; i < 65'535; ++i) many += ":1\r\n";
-  EXPECT_EQ(read(many), "bad: the reply holds too many values");
+  EXPECT_EQ(read(many), "bad: the reply has too many values");
   EXPECT_EQ(read("$8388609\r\n").substr(0, 4), "bad:");
   EXPECT_EQ(read("+" + std::string(kLineMax + 1, 'x')).substr(0, 4), "bad:");
 

@@ -41,7 +41,7 @@ TEST_F(HttpReserve, CancelsByAnIdOfTheCallersOwn) {
   EXPECT_EQ(member(post("/v1/reserve", order), "reservation"), "order-7");
   const std::string twice = post("/v1/reserve", order);
   EXPECT_EQ(status(twice), 409) << twice;
-  EXPECT_TRUE(has(twice, "settle it, or take another id"));
+  EXPECT_TRUE(has(twice, "settle it, or use another id"));
   EXPECT_EQ(status(post("/v1/cancel", order)), 200);
   EXPECT_EQ(remaining("u"), 10);
   EXPECT_EQ(status(post("/v1/cancel", order)), 404);

@@ -45,7 +45,7 @@ class MemoryStore::Batch {
  public:
   Result<void> add(const table::Table& table, std::span<const Charge> charges) {
     if (charges.size() > table::kChargesMax) {
-      return fail(ErrorCode::out_of_range, "a request is charged to at most " + std::to_string(table::kChargesMax) +
+      return fail(ErrorCode::out_of_range, "a request can be charged to at most " + std::to_string(table::kChargesMax) +
                                                " limits; this one names " + std::to_string(charges.size()));
     }
     charges_ = charges.size();
@@ -279,7 +279,7 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
   if (take) batch.make_room_for_reserved();
   const std::span<Debit> debits = batch.debits();
   if (debits.size() > kReservedMax) {
-    return fail(ErrorCode::out_of_range, "at most " + std::to_string(kReservedMax) + " limits are reserved at once");
+    return fail(ErrorCode::out_of_range, "at most " + std::to_string(kReservedMax) + " limits can be reserved at once");
   }
   std::array<Ticket, kReservedMax> tickets;
   for (std::size_t i = 0; i < debits.size(); ++i) {

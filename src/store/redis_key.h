@@ -105,7 +105,7 @@ inline std::optional<Error> refuse_prefix(std::string_view prefix) {
   constexpr std::size_t kPrefixMax = 64;
   if (!prefix.empty() && prefix.size() <= kPrefixMax && prefix.find_first_of("{}") == prefix.npos) return {};
   return Error{ErrorCode::invalid_argument,
-               "the prefix of keys in Redis has 1 to " + std::to_string(kPrefixMax) + " bytes, and no braces"};
+               "the key prefix in Redis must have 1 to " + std::to_string(kPrefixMax) + " bytes and no braces"};
 }
 
 constexpr std::optional<Algorithm> algorithm_of(char mark) {

@@ -94,7 +94,7 @@ void admit(Decision& decision) {
 }
 
 tl::unexpected<Error> does_not_fit() {
-  return fail(ErrorCode::unavailable, "the script's answer does not fit what was asked");
+  return fail(ErrorCode::unavailable, "the script's reply does not match the request");
 }
 
 }  // namespace
@@ -516,7 +516,7 @@ Result<void> ScriptCall::read_tickets(std::span<const std::int64_t> reply, std::
 }
 
 Result<ScriptCall::Read> ScriptCall::read(std::span<const std::int64_t> reply) {
-  if (reply.size() < 2) return fail(ErrorCode::unavailable, "the script answered nothing");
+  if (reply.size() < 2) return fail(ErrorCode::unavailable, "the script's reply is empty");
   now_us_ = reply[0];
   if (reply[1] == -1) return Read::late;
   std::size_t at = 2;
@@ -533,7 +533,7 @@ Result<ScriptCall::Read> ScriptCall::read(std::span<const std::int64_t> reply) {
   for (const Item& item : items_) {
     if (item.is_debt) end_debt(item);
   }
-  if (at != reply.size()) return fail(ErrorCode::unavailable, "the script answered more than was asked");
+  if (at != reply.size()) return fail(ErrorCode::unavailable, "the script's reply is longer than expected");
   return Read::answered;
 }
 
