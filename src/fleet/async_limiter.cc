@@ -76,7 +76,8 @@ struct Checked {
 };
 
 Error too_many(std::size_t most) {
-  return {ErrorCode::exhausted, std::to_string(most) + " checks are under way, as many as may be; ask again later"};
+  return {ErrorCode::exhausted,
+          std::to_string(most) + " checks are in flight, the maximum of this limiter; try again later"};
 }
 
 }  // namespace
@@ -106,7 +107,7 @@ struct AsyncLimiter::Impl {
     bool is_first = false;
     {
       const std::lock_guard lock(mutex);
-      if (is_ending) return Error{ErrorCode::unavailable, "this limiter is ending"};
+      if (is_ending) return Error{ErrorCode::unavailable, "this limiter is being destroyed"};
       if (under_way >= options.most) return too_many(options.most);
       is_first = posted.empty();
       posted.push_back(std::move(job));
@@ -236,7 +237,7 @@ void AsyncLimiter::check(std::span<const Charge> charges, Callback callback) noe
     refused = impl_->post({[checked, &limiter] { checked->ask(limiter); },
                            [checked] { checked->callback(std::move(checked->verdict)); }});
   } catch (const std::exception&) {
-    refused = Error{ErrorCode::exhausted, "no memory"};
+    refused = Error{ErrorCode::exhausted, "out of memory"};
   }
   if (refused) (checked && checked->callback ? checked->callback : callback)(fail(*std::move(refused)));
 }

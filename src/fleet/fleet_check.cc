@@ -156,7 +156,8 @@ void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked)
 // The verdict of one question after run().
 Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Asked& asked, Micros now) {
   if (question.state != Ask::State::answered) miss(question.charges, asked);
-  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::refused)
+    return fail(ErrorCode::unavailable, "Redis refused the request: " + question.error);
   if (question.state == Ask::State::failed) {
     auto verdict = fall_back(question, now);
     decide(question, verdict && verdict->allowed && !verdict->repeated);
@@ -184,7 +185,8 @@ Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, co
                                       Micros now) {
   const Charge& charge = question.charges[0];
   if (question.state != Ask::State::answered) memory_.miss(mark, *charge.limit, charge.cost, asked, 0);
-  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::refused)
+    return fail(ErrorCode::unavailable, "Redis refused the request: " + question.error);
   if (question.state == Ask::State::failed) {
     auto decision = fall_back(charge, mark, now, booking_of(question));
     decide(question, decision && decision->allowed);

@@ -42,7 +42,7 @@ class Merged {
  public:
   Result<void> add(std::span<const Charge> charges) {
     if (charges.size() > kChargesMax) {
-      return fail(ErrorCode::out_of_range, "a request is charged to at most " + std::to_string(kChargesMax) +
+      return fail(ErrorCode::out_of_range, "a request can be charged to at most " + std::to_string(kChargesMax) +
                                                " limits; this one names " + std::to_string(charges.size()));
     }
     for (const Charge& charge : charges) {
@@ -303,7 +303,7 @@ Result<Verdict> FleetStore::settled(const Question& question, Result<Verdict> ve
     return local_.answer(What::commit, question.charges, question.id, {}, this->now());
   }
   if (question.state == Ask::State::failed && !verdict && verdict.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the reservation is not settled; try again");
+    return fail(ErrorCode::unavailable, "Redis is unavailable, so the reservation is not settled; try again");
   }
   return verdict;
 }
@@ -382,9 +382,10 @@ Result<bool> FleetStore::release(std::string_view key, std::string_view id) {
   Decision decision;
   Question question{.what = What::release, .charges = {&charge, 1}, .id = id, .decisions = {&decision, 1}};
   run({&question, 1});
-  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::refused)
+    return fail(ErrorCode::unavailable, "Redis refused the request: " + question.error);
   if (question.state == Ask::State::failed && !(here && *here)) {
-    return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the permits are not released; try again");
+    return fail(ErrorCode::unavailable, "Redis is unavailable, so the permits are not released; try again");
   }
   return (question.state == Ask::State::answered && question.ruling == Ruling::allowed) || (here && *here);
 }
@@ -394,9 +395,10 @@ Result<bool> FleetStore::reset(std::string_view key) {
   Decision decision;
   Question question{.what = What::forget, .charges = {&charge, 1}, .decisions = {&decision, 1}};
   run({&question, 1});
-  if (question.state == Ask::State::refused) return fail(ErrorCode::unavailable, "Redis refuses: " + question.error);
+  if (question.state == Ask::State::refused)
+    return fail(ErrorCode::unavailable, "Redis refused the request: " + question.error);
   if (question.state == Ask::State::failed) {
-    return fail(ErrorCode::unavailable, "Redis cannot be asked now, so the key is not reset; try again");
+    return fail(ErrorCode::unavailable, "Redis is unavailable, so the key is not reset; try again");
   }
   for (const Algorithm algorithm : kAlgorithms) {
     const KeyName name(algorithm, key);

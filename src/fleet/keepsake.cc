@@ -85,7 +85,7 @@ bool read_debt(std::istringstream& words, Debt& debt) {
   return of_calendar.has_value();
 }
 
-Error damaged() { return {ErrorCode::invalid_argument, "is damaged, or of another version"}; }
+Error damaged() { return {ErrorCode::invalid_argument, "the saved state is damaged or from another version"}; }
 
 }  // namespace
 
@@ -125,13 +125,13 @@ Result<Keepsake> parse_keepsake(std::string_view text) {
 Result<Keepsake> read_keepsake(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error == std::errc::no_such_file_or_directory) return fail(ErrorCode::not_found, path + ": is not there");
+  if (error == std::errc::no_such_file_or_directory) return fail(ErrorCode::not_found, path + ": does not exist");
   if (error) return fail(ErrorCode::unavailable, path + ": " + error.message());
-  if (size > kFileMax) return fail(ErrorCode::unavailable, path + ": is too large");
+  if (size > kFileMax) return fail(ErrorCode::unavailable, path + ": too large for a saved state");
   std::ifstream file(path, std::ios::binary);
   std::string text(size, '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(size)))
-    return fail(ErrorCode::unavailable, path + ": cannot be read");
+    return fail(ErrorCode::unavailable, path + ": cannot read the file");
   auto kept = parse_keepsake(text);
   if (!kept) return fail(kept.error().code, path + ": " + kept.error().message);
   return kept;
@@ -144,10 +144,10 @@ Result<void> write_keepsake(const std::string& path, const Keepsake& kept) {
   const bool is_written = file >= 0 && write_all(file, to_text(kept)) && fsync(file) == 0;
   const int why = errno;
   if (file >= 0) close(file);
-  if (!is_written) return fail(ErrorCode::unavailable, beside + ": cannot be written: " + std::strerror(why));
+  if (!is_written) return fail(ErrorCode::unavailable, beside + ": cannot write the file: " + std::strerror(why));
   std::error_code error;
   std::filesystem::rename(beside, path, error);
-  if (error) return fail(ErrorCode::unavailable, path + ": cannot be written: " + error.message());
+  if (error) return fail(ErrorCode::unavailable, path + ": cannot write the file: " + error.message());
   return {};
 }
 

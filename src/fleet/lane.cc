@@ -471,7 +471,7 @@ void Lane::read(Call& call, const redis::Reply& reply) {
   if (is_late) return retry(std::exchange(call.asks, {}));
   for (Ask* const ask : std::exchange(call.asks, {})) {
     if (ask->request.ruling == ScriptRequest::Ruling::no_state) {
-      ask->error = "what lies at this key is no state of this version; delete it";
+      ask->error = "the value of this key in Redis is not a limit state of this version; delete the key";
       finish(*ask, Ask::State::refused);
     } else {
       ask->decided_us = call.script.now_us();

@@ -166,7 +166,7 @@ TEST_F(LaneTest, FindsTheOneThatIsNotUnderstood) {
   for (std::size_t i = 0; i < 3; ++i) {
     if (states_[i] != Ask::State::refused) continue;
     ++refused;
-    EXPECT_NE(errors_[i].find("no state of this version"), std::string::npos) << errors_[i];
+    EXPECT_NE(errors_[i].find("not a limit state of this version"), std::string::npos) << errors_[i];
   }
   EXPECT_EQ(refused, 1);
   EXPECT_FALSE(lane_->is_open(-1)) << "the server is well";

@@ -25,16 +25,16 @@ constexpr Micros kLookAgain{1'000};
 std::optional<Error> refuse_options(const FleetOptions& options) {
   if (auto wrong = refuse_prefix(options.prefix)) return wrong;
   if (options.deadline < kDeadlineMin || options.deadline > kDeadlineMax) {
-    return Error{ErrorCode::out_of_range, "a decision waits for Redis for 1 ms to 60 s; this one would for " +
-                                              std::to_string(options.deadline.count()) + " us"};
+    return Error{ErrorCode::out_of_range,
+                 "the deadline must be 1 ms to 60 s, not " + std::to_string(options.deadline.count()) + " us"};
   }
   if (options.remembered_keys > kRememberedMax) {
-    return Error{ErrorCode::out_of_range, "at most " + std::to_string(kRememberedMax) + " keys are remembered, not " +
-                                              std::to_string(options.remembered_keys)};
+    return Error{ErrorCode::out_of_range, "remembered_keys must be at most " + std::to_string(kRememberedMax) +
+                                              ", not " + std::to_string(options.remembered_keys)};
   }
   if (options.says.size() > kSaysMax) {
-    return Error{ErrorCode::out_of_range, "what a node says of itself has at most " + std::to_string(kSaysMax) +
-                                              " bytes; this has " + std::to_string(options.says.size())};
+    return Error{ErrorCode::out_of_range, "`says` must have at most " + std::to_string(kSaysMax) + " bytes, not " +
+                                              std::to_string(options.says.size())};
   }
   return {};
 }
@@ -53,9 +53,9 @@ std::string in_words(const redis::Event& event) {
 }
 
 std::string deaf_in_words(const std::string& prefix, std::string_view why) {
-  if (why.empty()) return "Redis lets nodes tell each other which denials are void: denials are remembered again";
-  return "Redis refuses the channel by which nodes tell which denials are void, so none is remembered: " +
-         std::string(why) + "; its user needs +subscribe +publish &" + prefix + "*";
+  if (why.empty()) return "cache invalidation works again: this node caches denials";
+  return "Redis refuses the cache invalidation channel, so this node caches no denials: " + std::string(why) +
+         "; its user needs +subscribe +publish &" + prefix + "*";
 }
 
 FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
@@ -68,15 +68,16 @@ FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
       log(deaf_in_words(prefix, why));
     };
     out.keeper.on_unheard = [log = options.log](std::string_view why) {
-      log(why.empty() ? "Redis takes this node's heartbeat again"
-                      : "Redis refuses this node's heartbeat, so the others do not know of it: " + std::string(why) +
+      log(why.empty() ? "Redis accepts this node's heartbeat again"
+                      : "Redis refuses this node's heartbeat, so the other nodes do not see it: " + std::string(why) +
                             "; its user needs +time +hset +hdel +hgetall +pexpire");
     };
     out.keeper.on_strangers = [log = options.log, prefix = out.lane.prefix](const Strangers& strangers,
                                                                             bool is_barred) {
-      if (strangers.version == 0) return log("no server uses another version of the key format any more");
-      log(to_string(strangers, prefix) + (is_barred ? ": this node does not join them, and decides without Redis"
-                                                    : ": the two count apart, so a limit is admitted twice"));
+      if (strangers.version == 0) return log("no server uses another version of the key format anymore");
+      log(to_string(strangers, prefix) + (is_barred
+                                              ? ": this node does not join them, and decides without Redis"
+                                              : ": both groups count separately, so each limit is admitted twice"));
     };
     out.lane.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
   }
@@ -93,7 +94,7 @@ Result<Fleet> open_fleet(FleetOptions options) noexcept {
     if (auto files = redis::check_files(*target); !files) return fail(std::move(files.error()));
     return Fleet(std::make_shared<FleetStore>(store_options(std::move(options), *std::move(target))));
   } catch (const std::exception&) {
-    return fail(ErrorCode::exhausted, "out of memory, or of threads");
+    return fail(ErrorCode::exhausted, "out of memory or threads");
   }
 }
 

@@ -70,12 +70,12 @@ Result<SharedLog::Page> SharedLog::page_behind(std::uint64_t number) {
   auto answer = run({"since", std::to_string(number)});
   if (!answer) return fail(std::move(answer.error()));
   const std::size_t size = answer->items.size();
-  if (size < kPageHead) return fail(ErrorCode::unavailable, "Redis: the list of changes is no list");
+  if (size < kPageHead) return fail(ErrorCode::unavailable, "Redis: invalid reply for the list of runtime changes");
   Page out{.last = score_of(answer->items[0]), .reached = score_of(answer->items[2])};
   out.tail = std::move(answer->items[1].text);
   for (std::size_t i = kPageHead; i < size; ++i) out.lines.push_back(std::move(answer->items[i].text));
   if (!out.lines.empty() && out.reached <= number) {
-    return fail(ErrorCode::unavailable, "Redis: the numbers in the list of changes do not rise");
+    return fail(ErrorCode::unavailable, "Redis: the numbers in the list of runtime changes do not increase");
   }
   return out;
 }
@@ -103,9 +103,9 @@ Result<std::optional<SharedLog::Lines>> SharedLog::all_behind(std::uint64_t numb
     if (is_whole) return out;
     if (bytes > kListMax) {
       return fail(ErrorCode::out_of_range,
-                  "Redis: the list of changes is longer than 128 MiB, so it is none of ours; "
+                  "Redis: the list of runtime changes is longer than 128 MiB, so Weir did not write it; "
                   "delete the key " +
-                      key_ + ", and the servers write it anew");
+                      key_ + ", and the servers write it again");
     }
   }
 }
@@ -116,13 +116,13 @@ Result<SharedLog::Lines> SharedLog::since(std::uint64_t number) {
     if (!lines) return fail(std::move(lines.error()));
     if (*lines) return **std::move(lines);
   }
-  return fail(ErrorCode::unavailable, "Redis: the list of changes is changed again and again while it is read");
+  return fail(ErrorCode::unavailable, "Redis: the list of runtime changes kept changing while it was read; try again");
 }
 
 Result<bool> SharedLog::append(std::uint64_t after, std::uint64_t number, const std::string& line) {
   if (line.size() > kLineMax) {
     return fail(ErrorCode::out_of_range, "a line of " + std::to_string(line.size()) +
-                                             " bytes is too long for the list of changes; it may have " +
+                                             " bytes is too long for the list of runtime changes; the maximum is " +
                                              std::to_string(kLineMax) + " (7 MiB)");
   }
   auto answer = run({"append", std::to_string(after), std::to_string(number), line});

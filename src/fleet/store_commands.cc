@@ -9,7 +9,7 @@ namespace weir {
 namespace {
 
 tl::unexpected<Error> nobody() {
-  return fail(ErrorCode::unavailable, "Redis cannot be asked now; try again when it is back");
+  return fail(ErrorCode::unavailable, "Redis is unavailable; try again when it is back");
 }
 
 }  // namespace

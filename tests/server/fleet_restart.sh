@@ -62,7 +62,7 @@ kill "${pids[0]}"
 until_true 20 is_gone "${pids[0]}"
 sed -i 's/^seat .*/seat 7 9/' "$work/state0.fleet"
 begin 0
-has "is told of" "is damaged, or of another version" "$(cat "$work"/err*)"
+has "is told of" "the saved state is damaged or from another version" "$(cat "$work"/err*)"
 until_true 20 is_strict 0
 is "and in nobody's way" 0 $?
 finish
