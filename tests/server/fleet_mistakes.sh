@@ -58,7 +58,8 @@ is "TLS to a plain port" 0 $?
 is "doctor warns of a server that never reached Redis" 0 "$(finds 0 "admits whole limits"; echo $?)"
 has "so does weir nodes" "it admits whole limits" "$("$program" nodes --admin "${admins[0]}" 2>&1)"
 at=127.0.0.1:$redis_port
-until_true 20 finds 1 "Redis at $at: Redis: cannot read the cluster map: $at: ERR This instance has cluster support disabled"
+until_true 20 finds 1 \
+  "Redis at $at: Redis: cannot read the cluster map: $at: ERR This instance has cluster support disabled"
 is "a cluster that is none" 0 $?
 finds 1 "this Redis is not a cluster: write redis://"
 is "  and what to write" 0 $?
