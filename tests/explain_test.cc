@@ -59,7 +59,7 @@ TEST_F(Explain, SaysWhyARuleIsNotAboutARequest) {
       {"rest", "rule here, which names a path, applies"},
   };
   for (const auto& [name, reason] : reasons) EXPECT_EQ(rule_of(told, name).reason, reason);
-  EXPECT_EQ(rule_of(told, "here").key, "user '42', path /b");
+  EXPECT_EQ(rule_of(told, "here").key, "user:42,path:/b");
   EXPECT_EQ(told.binding, "here: 1/s");
   const Explanation skipped = explained(gate, {.ip = "192.0.2.1", .path = "/Health/"});
   EXPECT_EQ(skipped.summary, "passes: `skip` exempts it from all rules");

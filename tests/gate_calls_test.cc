@@ -77,14 +77,14 @@ TEST_F(GateCalls, NameTheKeyThatDecidedAsExplainDoes) {
   for (int i = 0; i < 3; ++i) ask(request);
   const Answer denied = ask(request);
   ASSERT_EQ(denied.rule, "user");
-  EXPECT_EQ(gate.key_of(denied, request), "user '1'");
+  EXPECT_EQ(gate.key_of(denied, request), "user:1");
   const auto explained = gate.explain(request);
   ASSERT_TRUE(explained);
   EXPECT_EQ(gate.key_of(denied, request), explained->rules[0].key);
   use_rules("- {name: other, per: global, limit: 9/hour}\n");
-  EXPECT_EQ(gate.key_of(denied, request), "user '1'") << "by the rules that decided";
+  EXPECT_EQ(gate.key_of(denied, request), "user:1") << "by the rules that decided";
   EXPECT_EQ(gate.key_of(denied, {.ip = "192.0.2.1"}), "");
-  EXPECT_EQ(gate.key_of(ask({.path = "/"}), {.path = "/"}), "all together");
+  EXPECT_EQ(gate.key_of(ask({.path = "/"}), {.path = "/"}), "all");
 }
 
 TEST_F(GateCalls, PeekWithoutChargingAnything) {

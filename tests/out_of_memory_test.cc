@@ -106,7 +106,7 @@ TEST(OutOfMemory, LeavesTheWatchOfKeysWhole) {
   }
   const auto keys = gate.top_keys(TopBy::hits, "", 10);
   ASSERT_EQ(keys.size(), 1u);
-  EXPECT_EQ(keys[0].key, "user=alice");
+  EXPECT_EQ(keys[0].key, "user:alice");
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST_F(Usage, WhatADoorDeniesAfterAllIsNoLongerAllowed) {
   EXPECT_EQ(of("queue").denied, 1U);
   const auto denied = top(TopBy::denied);
   ASSERT_EQ(denied.size(), 1U);
-  EXPECT_EQ(denied[0].key, "user=42");
+  EXPECT_EQ(denied[0].key, "user:42");
   EXPECT_EQ(denied[0].hits, 1U);
   EXPECT_EQ(denied[0].denied, 1U);
 }
@@ -180,7 +180,7 @@ TEST_F(Usage, IsExactWithManyThreads) {
   EXPECT_EQ(of("s").shadow_denied, 990U);
   const auto found = top(TopBy::denied, "r");
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].key, "ip=192.0.2.1");
+  EXPECT_EQ(found[0].key, "ip:192.0.2.1");
   EXPECT_EQ(found[0].hits, 10'000U);
   EXPECT_EQ(found[0].denied, 9'000U);
   EXPECT_EQ(found[0].error, 0U);
@@ -192,11 +192,11 @@ TEST_F(Usage, TopKeysAreThoseOfTheLastMinuteOrTwo) {
   passed(5, {.ip = "192.0.2.2"});
   auto found = top(TopBy::hits);
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].key, "ip=192.0.2.1");
+  EXPECT_EQ(found[0].key, "ip:192.0.2.1");
   EXPECT_EQ(found[0].hits, 7U);
   EXPECT_EQ(found[0].denied, 4U);
   EXPECT_EQ(found[0].error, 0U);
-  EXPECT_EQ(found[1].key, "ip=192.0.2.2");
+  EXPECT_EQ(found[1].key, "ip:192.0.2.2");
   EXPECT_EQ(top(TopBy::hits, "r", 1).size(), 1U);
   EXPECT_TRUE(top(TopBy::hits, "other").empty());
   EXPECT_EQ(gate.top_keys_cover(), Micros{0});
@@ -250,7 +250,7 @@ TEST_F(Usage, AFloodOfKeysHidesNobody) {
     }
   }
   EXPECT_EQ(of("ban").denied, 200'000U);
-  EXPECT_EQ(top(TopBy::denied, "ban", 3)[0].key.substr(0, 10), "user=heavy");
+  EXPECT_EQ(top(TopBy::denied, "ban", 3)[0].key.substr(0, 10), "user:heavy");
   EXPECT_LE(gate.top_keys_bytes(), 400'000U);  // two rules, one thread
 }
 
@@ -300,8 +300,8 @@ TEST_F(Usage, NamesCanBeHashed) {
     EXPECT_EQ(one.key.find("192"), one.key.npos) << one.key;
   }
   const std::string first = hashing.top_keys(TopBy::hits, "r", 1)[0].key;
-  EXPECT_EQ(first.substr(0, 6), "user=#");
-  EXPECT_EQ(first.size(), std::string_view("user=#0123456789abcdef,ip=#0123456789abcdef").size());
+  EXPECT_EQ(first.substr(0, 6), "user:#");
+  EXPECT_EQ(first.size(), std::string_view("user:#0123456789abcdef,ip:#0123456789abcdef").size());
 }
 
 TEST(Sampler, LooksAtEverythingWhileItIsLittle) {

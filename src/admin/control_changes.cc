@@ -21,9 +21,10 @@ tl::unexpected<Error> conflict(std::string message) { return fail(ErrorCode::out
 
 std::string condition_text(const Condition& condition) {
   std::string text(to_string(condition.kind));
-  if (!condition.name.empty()) text += ' ' + condition.name;
+  if (!condition.name.empty()) text += ':' + condition.name;
   for (const std::string& value : condition.any_of) {
-    text += ' ' + (condition.kind == AttributeKind::header ? short_hash(value) : value);  // may be a secret
+    text += &value != condition.any_of.data() ? '|' : condition.name.empty() ? ':' : '=';
+    text += condition.kind == AttributeKind::header ? short_hash(value) : value;  // may be a secret
   }
   return text;
 }

@@ -116,7 +116,7 @@ TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
   ASSERT_TRUE(ban) << ban.error().message;
   EXPECT_EQ(ban->rule, "ban-1");
   EXPECT_TRUE(gate->rule_counts().back().by_hand) << "no metric has its name";
-  EXPECT_EQ(ban->what, "ban ip 192.0.2.1");
+  EXPECT_EQ(ban->what, "ban ip:192.0.2.1");
   EXPECT_FALSE(passes({.ip = "192.0.2.1"}));
   EXPECT_TRUE(passes({.ip = "192.0.2.2"}));
   restart();
@@ -260,7 +260,7 @@ TEST_F(ControlTest, ALogLevelHoldsAndGoesBack) {
 
 TEST_F(ControlTest, AResetIsKnownAndCannotBeUndone) {
   ASSERT_TRUE(control->set_mode("login", "off", {}, alice));
-  ASSERT_TRUE(control->reset("login", {.ip = "192.0.2.1"}, "reset login: ip 192.0.2.1", alice));
+  ASSERT_TRUE(control->reset("login", {.ip = "192.0.2.1"}, "reset login: ip:192.0.2.1", alice));
   EXPECT_EQ(control->changes(1)[0].change.kind, ChangeKind::reset);
   EXPECT_FALSE(undo(2));
   ASSERT_TRUE(undo()) << "the last one that holds something";

@@ -49,6 +49,11 @@ std::string name_of(const Dimension& dimension) {
   return is_plain ? std::string(to_string(dimension.kind)) : to_string(dimension);
 }
 
+// As commands take subjects: user:42, and header:x-org=acme.
+char separator(const Dimension& dimension) {
+  return dimension.kind == AttributeKind::ip || dimension.name.empty() ? ':' : '=';
+}
+
 // Returns the attribute that stood for the identity.
 std::optional<Dimension> take_identity(std::string_view& rest, const std::vector<Dimension>& identity) {
   if (rest.empty()) return {};
@@ -102,7 +107,7 @@ std::string key_name(std::string_view body, const std::vector<Dimension>& per, c
     const auto dimension = is_identity ? take_identity(body, identity) : wanted;
     const auto part = dimension ? take_key_part(body) : std::nullopt;
     if (!part) return out + "...";
-    out += name_of(*dimension) + '=' + value_text(*dimension, *part, show);
+    out += name_of(*dimension) + separator(*dimension) + value_text(*dimension, *part, show);
   }
   return out;
 }

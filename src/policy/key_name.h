@@ -1,4 +1,4 @@
-// Decodes the key of a rule into a display name: `ip=192.0.2.1`, `user=42,path=/api/search`.
+// Decodes the key of a rule into a display name: `ip:192.0.2.1`, `user:42,path:/api/search`.
 //
 // Code that counts keys need not store names, because a key encodes its own parts (docs/configuration.md, "Keys").
 // Everything except printable ASCII is escaped. Pure; any thread may call it. Tested by key_name_test.cc.

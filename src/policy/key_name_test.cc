@@ -35,34 +35,34 @@ std::string named(const std::string& per, const Request& request, const std::str
 }
 
 TEST(KeyName, TellsEveryAttribute) {
-  EXPECT_EQ(named("ip", {.ip = "192.0.2.1"}), "ip=192.0.2.1");
-  EXPECT_EQ(named("ip/24", {.ip = "192.0.2.1"}), "ip=192.0.2.0/24");
-  EXPECT_EQ(named("ip", {.ip = "2001:db8::1"}), "ip=2001:db8::/64");
-  EXPECT_EQ(named("[user, ip]", {.user = "42", .ip = "192.0.2.1"}), "user=42,ip=192.0.2.1");
+  EXPECT_EQ(named("ip", {.ip = "192.0.2.1"}), "ip:192.0.2.1");
+  EXPECT_EQ(named("ip/24", {.ip = "192.0.2.1"}), "ip:192.0.2.0/24");
+  EXPECT_EQ(named("ip", {.ip = "2001:db8::1"}), "ip:2001:db8::/64");
+  EXPECT_EQ(named("[user, ip]", {.user = "42", .ip = "192.0.2.1"}), "user:42,ip:192.0.2.1");
   EXPECT_EQ(named("global", {.user = "42"}), "all");
   EXPECT_EQ(named("[tenant, plan, method, host]", {.tenant = "t", .plan = "p", .method = "GET", .host = "example.org"}),
-            "tenant=t,plan=p,method=get,host=example.org");
-  EXPECT_EQ(named("[user, path]", {.user = "42", .path = "/api/7"}), "user=42,path=*");
+            "tenant:t,plan:p,method:get,host:example.org");
+  EXPECT_EQ(named("[user, path]", {.user = "42", .path = "/api/7"}), "user:42,path:*");
   EXPECT_EQ(named("[user, path]", {.user = "42", .path = "/api/7"}, "templates: [\"/api/{id}\"]\n"),
-            "user=42,path=/api/{id}");
+            "user:42,path:/api/{id}");
   const Attribute header{"X-Org", "acme"};
   EXPECT_EQ(named("header:x-org", {.headers = {&header, 1}}), "header:x-org=acme");
-  EXPECT_EQ(named("api_key", {.api_key = "secret"}), "api_key=sha256:2bb80d537b1da3e3");
+  EXPECT_EQ(named("api_key", {.api_key = "secret"}), "api_key:sha256:2bb80d537b1da3e3");
 }
 
 TEST(KeyName, TellsWhoTheIdentityIs) {
-  EXPECT_EQ(named("identity", {.user = "42", .ip = "192.0.2.1"}), "user=42");
-  EXPECT_EQ(named("identity", {.ip = "192.0.2.1"}), "ip=192.0.2.1");
-  EXPECT_EQ(named("identity", {.ip = "192.0.2.9"}, "identity: [ip/24]\n"), "ip=192.0.2.0/24");
+  EXPECT_EQ(named("identity", {.user = "42", .ip = "192.0.2.1"}), "user:42");
+  EXPECT_EQ(named("identity", {.ip = "192.0.2.1"}), "ip:192.0.2.1");
+  EXPECT_EQ(named("identity", {.ip = "192.0.2.9"}, "identity: [ip/24]\n"), "ip:192.0.2.0/24");
 }
 
 TEST(KeyName, EscapesWhatATerminalWouldObey) {
-  EXPECT_EQ(named("user", {.user = "a\x1b[2J\nb,c\\\xc3\xa9"}), "user=a\\x1b[2J\\x0ab\\x2cc\\x5c\\xc3\\xa9");
+  EXPECT_EQ(named("user", {.user = "a\x1b[2J\nb,c\\\xc3\xa9"}), "user:a\\x1b[2J\\x0ab\\x2cc\\x5c\\xc3\\xa9");
 }
 
 TEST(KeyName, OfLongValuesIsTheirHash) {
   const std::string user(200, 'u');
-  EXPECT_EQ(named("user", {.user = user}).substr(0, 12), "user=sha256:");
+  EXPECT_EQ(named("user", {.user = user}).substr(0, 12), "user:sha256:");
 }
 
 TEST(KeyName, SurvivesAnythingThatItIsGiven) {
@@ -74,7 +74,7 @@ TEST(KeyName, SurvivesAnythingThatItIsGiven) {
                                         "42\x05",
                                         5),
                      per, {}, as_is),
-            "user=42,...");
+            "user:42,...");
   EXPECT_EQ(key_name("other", per, {}, as_is), "");
   for (int byte = 0; byte < 256; ++byte) {
     body += static_cast<char>(byte);

@@ -172,8 +172,8 @@ class Rulebook {
   // For explanations; uses no index. Returns the first reason why a rule does not match this request, ignoring
   // `otherwise`. Empty if the rule matches.
   std::string mismatch(std::uint32_t rule, Facts& facts, std::int64_t now) const;
-  // What the rule counts this request by, as display text: `user 42, path /api/search`. API keys appear as their
-  // hash.
+  // What the rule counts this request by, as display text of key_name(): `user:42,path:/api/search`. Empty if the
+  // request lacks an attribute.
   std::string key_text(std::uint32_t rule, Facts& facts) const;
   // The first attribute of `per` that this request does not have.
   std::optional<Dimension> lacking(std::uint32_t rule, Facts& facts) const;
@@ -219,7 +219,6 @@ class Rulebook {
   bool append_subject(const Dimension& dimension, Facts& facts, KeyArena& out) const;
   bool append(const Dimension& dimension, std::uint32_t pattern, Facts& facts, KeyArena& out) const;
   bool append_identity(Facts& facts, KeyArena& out) const;
-  std::string value_text(const Dimension& dimension, std::uint32_t rule, Facts& facts) const;
   std::uint32_t pattern_of(std::uint32_t rule, Facts& facts) const;
 
   Policy policy_;

@@ -4,6 +4,7 @@
 
 #include "nearest.h"
 #include "policy/dimension.h"
+#include "policy/key_name.h"
 #include "policy/rulebook.h"
 #include "sha256.h"
 
@@ -135,51 +136,11 @@ Result<std::vector<std::string_view>> Rulebook::keys_of(std::uint32_t number, Fa
   return out;
 }
 
-std::string Rulebook::value_text(const Dimension& dimension, std::uint32_t rule, Facts& facts) const {
-  switch (dimension.kind) {
-    case AttributeKind::identity:
-      for (const Dimension& one : policy_.identity) {
-        if (std::string text = value_text(one, rule, facts); !text.empty()) return text;
-      }
-      return {};
-    case AttributeKind::ip: {
-      if (facts.ip() == nullptr) return {};
-      const IpAddress network = truncated(*facts.ip(), dimension.v4_bits, dimension.v6_bits);
-      const unsigned bits = network.is_v4() ? dimension.v4_bits : dimension.v6_bits;
-      const bool is_whole = bits == (network.is_v4() ? 32U : 128U);
-      return "ip " + to_string(network) + (is_whole ? "" : '/' + std::to_string(bits));
-    }
-    case AttributeKind::api_key:
-      return facts.request().api_key.empty() ? ""
-                                             : "api_key sha256:" + hex(std::span(facts.key_hash()).first(8)) + "...";
-    case AttributeKind::path: {
-      const std::uint32_t pattern = pattern_of(rule, facts);
-      if (facts.path().empty()) return {};
-      return pattern == kNoPattern ? "any path" : "path " + patterns_[pattern].text();
-    }
-    case AttributeKind::capture: {
-      const std::uint32_t pattern = pattern_of(rule, facts);
-      if (pattern == kNoPattern) return {};
-      const auto value = patterns_[pattern].capture(facts.path(), dimension.name);
-      return value ? dimension.name + ' ' + in_quotes(*value) : "";
-    }
-    default: {
-      const std::string_view value = facts.value(dimension.kind, dimension.name);
-      if (value.empty()) return {};
-      const std::string subject(dimension.name.empty() ? to_string(dimension.kind) : std::string_view(dimension.name));
-      return subject + ' ' + in_quotes(value);
-    }
-  }
-}
-
 std::string Rulebook::key_text(std::uint32_t number, Facts& facts) const {
-  const Rule& rule = *rules_[number].rule;
-  if (rule.per.empty()) return "all together";
-  std::string out;
-  for (const Dimension& dimension : rule.per) {
-    out.append(out.empty() ? "" : ", ").append(value_text(dimension, number, facts));
-  }
-  return out;
+  const BookRule& rule = rules_[number];
+  KeyArena keys;
+  const auto key = begin_key({number, pattern_of(number, facts)}, facts, keys);
+  return key ? key_name(key_body(*key, {}), *rule.per, policy_.identity, escaped) : "";
 }
 
 }  // namespace weir

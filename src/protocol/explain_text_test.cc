@@ -13,7 +13,7 @@ Explanation denied_login() {
                   .path = "/api/login",
                   .binding = "login: 5/5min"};
   out.rules.push_back({.rule = "search", .applies = false, .reason = "path is '/api/login', not /api/search"});
-  out.rules.push_back({.rule = "login", .applies = true, .reason = "enforced", .key = "ip 192.0.2.1"});
+  out.rules.push_back({.rule = "login", .applies = true, .reason = "enforced", .key = "ip:192.0.2.1"});
   out.rules.back().limits.push_back({.quota = "5/5min",
                                      .algorithm = "sliding_log",
                                      .cost = 2,
@@ -29,7 +29,7 @@ TEST(ExplainText, ShowsEveryRuleAndMarksTheOneThatBinds) {
             "client  192.0.2.1\n"
             "\n"
             "- search  path is '/api/login', not /api/search\n"
-            "+ login   enforced, per ip 192.0.2.1\n"
+            "+ login   enforced, per ip:192.0.2.1\n"
             "    5/5min (sliding_log): 1 of 5 left, costs 2, passes in 1.5 s   <- binding\n"
             "      worst case: never more than 5 permits in any 5min\n");
 }
@@ -49,16 +49,16 @@ TEST(ExplainText, RoundsALongWaitUp) {
 
 TEST(ExplainText, ListsTheReadingsOfAPath) {
   Explanation out = denied_login();
-  out.readings = {{"/health", "skipped", {}}, {"/api/login", "charged", {"login per ip 192.0.2.1", "all per global"}}};
+  out.readings = {{"/health", "skipped", {}}, {"/api/login", "charged", {"login per ip:192.0.2.1", "all per global"}}};
   EXPECT_NE(to_text(out).find("path    /api/login\n"
                               "reading /health: skipped\n"
-                              "reading /api/login: charged: login per ip 192.0.2.1; all per global\n"
+                              "reading /api/login: charged: login per ip:192.0.2.1; all per global\n"
                               "client  192.0.2.1\n"),
             std::string::npos)
       << to_text(out);
   EXPECT_NE(to_json(out).find("\"readings\":[\n{\"path\":\"/health\",\"outcome\":\"skipped\",\"charges\":[]},\n"
                               "{\"path\":\"/api/login\",\"outcome\":\"charged\",\"charges\":["
-                              "\"login per ip 192.0.2.1\",\"all per global\"]}],\"rules\":["),
+                              "\"login per ip:192.0.2.1\",\"all per global\"]}],\"rules\":["),
             std::string::npos)
       << to_json(out);
 }
@@ -70,7 +70,7 @@ TEST(ExplainText, IsOneJsonObjectForPrograms) {
       "\"client_ip\":\"192.0.2.1\",\"binding\":\"login: 5/5min\",\"readings\":[],\"rules\":[\n"
       "{\"rule\":\"search\",\"applies\":false,\"reason\":\"path is '/api/login', not /api/search\",\"key\":\"\","
       "\"limits\":[]},\n"
-      "{\"rule\":\"login\",\"applies\":true,\"reason\":\"enforced\",\"key\":\"ip 192.0.2.1\",\"limits\":["
+      "{\"rule\":\"login\",\"applies\":true,\"reason\":\"enforced\",\"key\":\"ip:192.0.2.1\",\"limits\":["
       "{\"limit_text\":\"5/5min\",\"algorithm\":\"sliding_log\",\"worst_case\":\"never more than 5 permits in any "
       "5min\",\"cost\":2,\"allowed\":false,\"limit\":5,\"remaining\":1,\"reset_after\":300,\"retry_after\":1.5,"
       "\"delay\":0}]}]}\n");

@@ -52,7 +52,7 @@ is "what it has denied" 1 "$(value rules.0.denied "$rules")"
 is "its limits" '["2/year"]' "$(value rules.0.limits "$rules")"
 is "its owner" web "$(value rules.0.owner "$rules")"
 top=$(get "/admin/v1/top?by=denied&rule=login&n=5")
-has "who is denied most" '"rule":"login","key":"ip=192.0.2.1"' "$top"
+has "who is denied most" '"rule":"login","key":"ip:192.0.2.1"' "$top"
 explained=$(admin POST /admin/v1/keys/explain '{"path":"/login","ip":"192.0.2.1"}')
 is "explained" false "$(value allowed "$explained")"
 is "by the rule" "login: 2/year" "$(value binding "$explained")"

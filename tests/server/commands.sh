@@ -80,7 +80,7 @@ is "a change that is not there, as JSON: exit code 1" 1 "$code"
 weir rules show --json
 has "the policy as JSON" '"hash":"' "$said"
 weir keys top --by hits
-has "top names the busiest" "user=42" "$said"
+has "top names the busiest" "user:42" "$said"
 
 weir rules list
 has "rules: a head" "rule   mode     per" "$said"

@@ -112,7 +112,7 @@ has "the key is still spent" '"allowed":false' "$(ask 1 '{"ip":"192.0.2.80","pat
 weir_on 0 keys reset login --ip 192.0.2.80
 is "now it is reset" "0 login: reset" "$code $said"
 has "for all" '"allowed":true' "$(ask 1 '{"ip":"192.0.2.80","path":"/login"}')"
-until_true 20 tells 1 "reset login: ip 192.0.2.80" rules changes
+until_true 20 tells 1 "reset login: ip:192.0.2.80" rules changes
 is "and listed on the other" 0 $?
 
 echo "# Redis refuses to delete"
@@ -122,7 +122,7 @@ weir_on 0 keys reset login --ip 192.0.2.81
 is "a reset is refused" 1 "$code"
 weir_on 0 rules changes
 has "the list says that it was not done" "not done: " "$said"
-is "and does not hold" 1 "$(grep -c 'reset login: ip 192.0.2.81  *no, undone by' <<<"$said")"
+is "and does not hold" 1 "$(grep -c 'reset login: ip:192.0.2.81  *no, undone by' <<<"$said")"
 make_user
 
 echo "# Redis refuses the list of changes"

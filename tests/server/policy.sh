@@ -70,7 +70,7 @@ is "forced: exit code" 0 $?
 # --- explain ----------------------------------------------------------------------------------------------------------
 out=$(weir explain --config "$work/weir.yaml" --path /API//login/ --method post --ip 1.2.3.4)
 has "the path as rules see it" "path    /api/login" "$out"
-has "a rule that applies, and its key" "+ login     enforced, per ip 1.2.3.4" "$out"
+has "a rule that applies, and its key" "+ login     enforced, per ip:1.2.3.4" "$out"
 has "a rule that does not, and why" "- search    path is '/api/login', not /api/search" "$out"
 has "an absent attribute" "- steps     the request has no user" "$out"
 has "what keeps otherwise away" "- rest      rule login, which names a path, applies" "$out"

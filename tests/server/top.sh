@@ -17,11 +17,11 @@ once=$("$program" top --once --every 0.2 --admin "127.0.0.1:$admin_port")
 is "without a terminal: exit code 0" 0 "$?"
 has "it names the server" "2 rules" "$once"
 has "the rules" "login" "$once"
-has "who is denied most" "ip=192.0.2.66" "$once"
+has "who is denied most" "ip:192.0.2.66" "$once"
 is "nothing in it acts upon a terminal" 0 "$(tr -cd '\033' <<<"$once" | wc -c)"
 is "or turns what is read" 0 "$(grep -c $'\u202e\|\u2028' <<<"$once")"
 most=$("$program" top --once --by hits --every 0.2 --admin "127.0.0.1:$admin_port")
-has "but shows it" 'user=\xe2\x80\xaenimda\xe2\x80\xa8' "$most"
+has "but shows it" 'user:\xe2\x80\xaenimda\xe2\x80\xa8' "$most"
 
 terminal() { tmux -L "weir$$" -f /dev/null "$@"; }
 cleanup_top() { terminal kill-server 2>/dev/null; cleanup; }
@@ -31,7 +31,7 @@ screen() { terminal capture-pane -p; }
 shows() { screen | grep -q -- "$1"; }
 is "live: the rules" yes "$(until_true 10 shows 'login *enforce *ip' && echo yes)"
 is "who is denied most" yes "$(until_true 10 shows 'most denied' && echo yes)"
-is "by name" yes "$(until_true 10 shows 'ip=192.0.2.66' && echo yes)"
+is "by name" yes "$(until_true 10 shows 'ip:192.0.2.66' && echo yes)"
 terminal send-keys h
 is "h: by hits" yes "$(until_true 10 shows 'most hits' && echo yes)"
 for _ in $(seq 50); do check '{"user":"7"}'; done
