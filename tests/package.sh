@@ -34,7 +34,7 @@ for file in usr/bin/weir usr/share/man/man1/weir.1.gz usr/share/man/man5/weir.ya
   usr/share/doc/weir/copyright usr/share/doc/weir/changelog.gz; do
   is "$file" yes "$([ -f "$work/root/$file" ] && echo yes)"
 done
-is "no page links to a file outside its folder" "" "$(grep -rn '](\.\./' "$work"/root/usr/share/doc/*/*.md)"
+is "no page links to a file outside its folder" "" "$(cd "$work/root" && grep -rn '](\.\./' usr/share/doc/*/*.md)"
 is "the library lies as Debian has it" 1 "$(find "$work/root/usr/lib" -path '*-linux-gnu*/libweir.so.*.*.*' | wc -l)"
 
 # The program: stripped, and as hard to misuse as the compiler makes it.

@@ -1,5 +1,5 @@
-// What review() says of limits: a rule that denies every request because of its cost, and a log that is too short for
-// its limit. What else it says is in policy_text_test.cc.
+// What compare() says of two policies, and what review() says of limits: a rule that denies every request because of
+// its cost, and a log that is too short for its limit. What else review() says is in policy_text_test.cc.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -59,6 +59,81 @@ TEST(PolicyReviewOfLimits, KeepsQuietAboutWhatCanPass) {
        }) {
     EXPECT_EQ(of_rule(rest), "") << rest;
   }
+}
+
+struct Change {
+  const char *from, *to;
+  const char* lines;  // those of `refused` begin with a '!'
+};
+
+TEST(PolicyChanges, SayWhatChangesAndWhatIsTooMuch) {
+  const Change cases[] = {
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 100/s}", ""},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 100/s, owner: me}", "changed: a\n"},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 10/s}", "changed: a: 100/s -> 10/s\n"},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 9/s}",
+       "changed: a: 100/s -> 9/s\n!rule a would be cut from 100/s to 9/s, by more than 10x (max_change)\n"},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 100/min}",
+       "changed: a: 100/s -> 100/min\n!rule a would be cut from 100/s to 100/min, by more than 10x (max_change)\n"},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 0/s}",
+       "changed: a: 100/s -> 0/s\n!rule a would be cut from 100/s to 0/s, by more than 10x (max_change)\n"},
+      {"{name: a, per: ip, limit: 10/s burst 100}", "{name: a, per: ip, limit: 10/s burst 9}",
+       "changed: a: 10/s burst 100 -> 10/s burst 9\n"
+       "!rule a would be cut from 10/s burst 100 to 10/s burst 9, by more than 10x (max_change)\n"},
+      {"{name: a, per: ip, limit: 100/calendar_day}", "{name: a, per: ip, limit: 100/calendar_week}",
+       "changed: a: 100/calendar_day -> 100/calendar_week\n"},
+      {"{name: a, per: ip, limit: unlimited}", "{name: a, per: ip, limit: 100/s}",
+       "changed: a: unlimited -> 100/s\n!rule a would be cut from unlimited to 100/s, by more than 10x (max_change)\n"},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limits: [9/s, 1000/h]}",
+       "changed: a: 100/s -> 9/s, 1000/h\ncounts restart: a: 9/s, a new period\ncounts restart: a: 1000/h, a new "
+       "period\n"
+       "!rule a would be cut from 100/s to 9/s, by more than 10x (max_change)\n"
+       "!rule a would be cut from 100/s to 1000/h, by more than 10x (max_change)\n"},
+      {"{name: a, per: ip, limits: [100/s, 1000/h]}", "{name: a, per: ip, limit: 9/s}",
+       "changed: a: 100/s, 1000/h -> 9/s\ncounts restart: a: 9/s, a new period\n"
+       "!rule a would be cut from 100/s to 9/s, by more than 10x (max_change)\n"},
+      {"{name: a, per: ip, limits: [10/s, 100/min]}", "{name: a, per: ip, limits: [10/s, 1000/h]}",
+       "changed: a: 10/s, 100/min -> 10/s, 1000/h\ncounts restart: a: 1000/h, a new period\n"},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: user, limit: 100/s}",
+       "changed: a\ncounts restart: a, because its `per` has changed\n"},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 100/s, algorithm: token_bucket}",
+       "changed: a\ncounts restart: a: 100/s, because its algorithm has changed\n"},
+      {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 1/s, mode: shadow}",
+       "changed: a: 100/s -> 1/s\n!1 of 1 rules would be removed or no longer enforced\n"},
+      {"{name: a, limit: 0/s}, {name: b, limit: 0/s}", "{name: a, limit: 0/s}", "removed: b\n"},
+      {"{name: a, limit: 0/s}, {name: b, limit: 0/s}, {name: c, limit: 0/s}",
+       "{name: c, limit: 0/s}, {name: d, limit: unlimited}",
+       "removed: a\nremoved: b\nadded: d: unlimited\n!2 of 3 rules would be removed or no longer enforced\n"
+       "!rule d would exempt every request\n"},
+  };
+  const auto policy_of = [](const std::string& before, const char* rules) {
+    return parse_policy(before + "rules: [" + rules + "]", "w").value();
+  };
+  for (const Change& change : cases) {
+    const Policy from = policy_of("", change.from), to = policy_of("", change.to);
+    std::string lines, allowed;
+    const PolicyChanges changes = compare(from, to);
+    for (const std::string& line : changes.lines) lines += line + '\n';
+    for (const std::string& line : changes.refused) lines += '!' + line + '\n';
+    EXPECT_EQ(lines, change.lines) << change.from << " -> " << change.to;
+    // It is the policy in force that says how much is too much.
+    EXPECT_TRUE(compare(policy_of("max_change: off\n", change.from), to).refused.empty()) << change.from;
+    EXPECT_EQ(compare(from, policy_of("max_change: off\n", change.to)).refused, changes.refused) << change.from;
+  }
+}
+
+TEST(PolicyChanges, GoByTheFactorOfThePolicyInForce) {
+  const auto refuses = [](const std::string& factor, const std::string& to) {
+    const auto from = parse_policy("max_change: " + factor + "\nrules: [{name: a, per: ip, limit: 100/s}]", "w");
+    const auto next = parse_policy("rules: [{name: a, per: ip, limit: " + to + "}]", "w");
+    return !compare(from.value(), next.value()).refused.empty();
+  };
+  EXPECT_TRUE(refuses("1", "99/s"));
+  EXPECT_FALSE(refuses("1", "100/s"));
+  EXPECT_FALSE(refuses("2", "50/s"));
+  EXPECT_TRUE(refuses("2", "49/s"));
+  EXPECT_TRUE(refuses("1000000", "0/s"));
+  EXPECT_FALSE(refuses("off", "0/s"));
 }
 
 }  // namespace
