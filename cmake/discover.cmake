@@ -25,9 +25,9 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   get_filename_component(folder "${BINARY}" DIRECTORY)
   # Started first, because a run that ends with one of these leaves processors idle. ctest measures how long each test
   # takes, but has no such data in a new checkout.
-  set(takes_long "admin|churn|config_damage|differential|docs|doors|eviction|examples|fleet_seam_model|full_arena|"
+  set(takes_long "churn|config_damage|control|differential|docs|doors|eviction|examples|fleet_seam_model|full_arena|"
     "full_table|linearizable|matcher|mutants|oracle|plans|policy|redis|script_store|settlement|store_contract|table|"
-    "table_mutants|usage")
+    "table_mutants|rule_counts|usage")
   string(REPLACE ";" "" takes_long "${takes_long}")
   set(takes_longest "^(plans/Postgres|full_table/|store_contract/|table/Resize|linearizable/|differential/Of/LogD)")
   # One test of ctest, appended to VARIABLE.

@@ -17,7 +17,7 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
     message(FATAL_ERROR "a Lua file contains )weir_lua\", which ends the C++ literal that holds it")
   endif()
   file(WRITE "${OUTPUT}" "// Generated from the .lua files of src/ by cmake/script.cmake.\n"
-    "#include \"store/redis_script.h\"\n\nnamespace weir {\n\n"
+    "#include \"fleet/redis_script.h\"\n\nnamespace weir {\n\n"
     "std::string_view redis_script() {\n  return R\"weir_lua(${text})weir_lua\";\n}\n\n}  // namespace weir\n")
   return()
 endif()
@@ -31,7 +31,7 @@ function(weir_redis_script variable)
     list(APPEND parts "${CMAKE_SOURCE_DIR}/src/algorithm/${part}.lua")
   endforeach()
   foreach(part script script_kinds script_requests)
-    list(APPEND parts "${CMAKE_SOURCE_DIR}/src/store/${part}.lua")
+    list(APPEND parts "${CMAKE_SOURCE_DIR}/src/fleet/${part}.lua")
   endforeach()
   set(output "${CMAKE_BINARY_DIR}/generated/redis_script.cc")
   add_custom_command(OUTPUT "${output}"

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "server/grpc_greeting.h"
-#include "server/grpc_session.h"
-#include "server/session_player.h"
+#include "server/grpc/grpc_greeting.h"
+#include "server/grpc/grpc_session.h"
+#include "server/loop/session_player.h"
 
 namespace {
 

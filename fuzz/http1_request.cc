@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/http_session.h"
-#include "server/session_player.h"
+#include "server/http/http_session.h"
+#include "server/loop/session_player.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "protocol/check_json.h"
 #include "protocol/problem.h"
 #include "protocol/request_cost.h"
-#include "server/http_check.h"
+#include "server/http/http_check.h"
 #include "weir/verdict.h"
 
 namespace {

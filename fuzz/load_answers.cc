@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "load/exchange.h"
+#include "load_generator/exchange.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "admin/plan_judge.h"
+#include "control/plan_judge.h"
 #include "weir/gate.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "redis/url.h"
+#include "base/redis_url.h"
 
 namespace {
 

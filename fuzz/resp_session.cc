@@ -10,10 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "log.h"
+#include "log/log.h"
 #include "resp/reply.h"
-#include "server/resp_session.h"
-#include "server/session_player.h"
+#include "server/loop/session_player.h"
+#include "server/resp/resp_session.h"
 #include "weir/policy.h"
 
 namespace {

@@ -11,7 +11,7 @@
 #include "protocol/reflection.h"
 #include "protocol/rls.h"
 #include "protocol/rls_json.h"
-#include "server/rls_service.h"
+#include "server/rls/rls_service.h"
 
 namespace {
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include "gate/accounts.h"
-#include "gate/sheet.h"
+#include "base/sha256.h"
 #include "policy/subject.h"
-#include "sha256.h"
+#include "usage/accounts.h"
+#include "usage/sheet.h"
 #include "weir/result.h"
 
 using namespace weir;

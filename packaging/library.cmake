@@ -12,7 +12,7 @@ endif()
 
 set(core)
 set(objects)
-foreach(folder weir_limiter weir_store weir_table weir_algorithm weir_resp)
+foreach(folder weir_limiter weir_store weir_table weir_algorithm weir_base)
   if(TARGET ${folder})
     list(APPEND core ${folder})
     list(APPEND objects $<TARGET_OBJECTS:${folder}>)
@@ -38,15 +38,17 @@ foreach(library weir_static weir_shared)
 endforeach()
 
 # Rules use symbols that the shared library does not export, so they are linked with the static one.
-weir_shareable(weir_policy weir_gate)
-add_library(weir_rules STATIC $<TARGET_OBJECTS:weir_gate> $<TARGET_OBJECTS:weir_policy>)
+weir_shareable(weir_policy weir_usage weir_gate)
+add_library(weir_rules STATIC $<TARGET_OBJECTS:weir_gate> $<TARGET_OBJECTS:weir_usage>
+  $<TARGET_OBJECTS:weir_policy>)
 target_link_libraries(weir_rules PUBLIC weir_static yaml-cpp)
 set_target_properties(weir_rules PROPERTIES OUTPUT_NAME weir_policy EXPORT_NAME policy LINKER_LANGUAGE CXX
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
 find_package(OpenSSL 3 REQUIRED)  # its targets are known only in folders that look for it
-weir_shareable(weir_redis weir_fleet)
-add_library(weir_fleet_static STATIC $<TARGET_OBJECTS:weir_fleet> $<TARGET_OBJECTS:weir_redis>)
+weir_shareable(weir_resp weir_redis weir_fleet)
+add_library(weir_fleet_static STATIC $<TARGET_OBJECTS:weir_fleet> $<TARGET_OBJECTS:weir_redis>
+  $<TARGET_OBJECTS:weir_resp>)
 target_link_libraries(weir_fleet_static PUBLIC weir_static OpenSSL::SSL)
 set_target_properties(weir_fleet_static PROPERTIES OUTPUT_NAME weir_fleet EXPORT_NAME fleet LINKER_LANGUAGE CXX
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")

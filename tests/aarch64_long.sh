@@ -23,10 +23,10 @@ compile() {
 export -f compile
 export launcher source_dir googletest folder
 
-tests=(src/table/{word,layout,pack,arena,ring_log,registry,operation,siphash}_test.cc
-  tests/{store_contract,full_table}_test.cc)
+tests=(src/table/{word,layout,pack,arena,ring_log,registry,operation}_test.cc
+  src/base/siphash_test.cc tests/{store_contract,full_table}_test.cc)
 find "$source_dir"/src/{algorithm,table} -name '*.cc' ! -name '*_test.cc' >"$folder/sources"
-printf '%s\n' "$source_dir"/src/{clock,compile}.cc "$source_dir"/src/store/memory_store.cc \
+printf '%s\n' "$source_dir"/src/{base/clock,limiter/compile,store/memory_store}.cc \
   "${tests[@]/#/$source_dir/}" \
   "$source_dir"/tests/{oracle,oracle_engine,cell_engine,glibc_windows,trace}.cc "$googletest"/src/gtest-all.cc \
   "$googletest"/src/gtest_main.cc >>"$folder/sources"

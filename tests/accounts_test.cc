@@ -1,7 +1,7 @@
 // Sheets of accounts against exact counts, on streams of every kind, and the text that accounts are kept in.
 //
 // What sheet.h promises is checked of every account and of every subject that has none.
-#include "gate/accounts.h"
+#include "usage/accounts.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <string>
 #include <tuple>
 
-#include "gate/sheet.h"
 #include "policy/subject.h"
 #include "seed.h"
+#include "usage/sheet.h"
 
 namespace weir {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <string>
 
+#include "fleet/redis_key.h"
 #include "redis/slot.h"
-#include "store/redis_key.h"
 
 namespace weir::test {
 

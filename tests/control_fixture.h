@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "admin/control.h"
-#include "admin/test_folder.h"
+#include "control/control.h"
+#include "control/test_folder.h"
 
 namespace weir {
 

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "fleet/redis_script.h"
 #include "lua_redis.h"
 #include "sanitized.h"
-#include "store/redis_script.h"
 #include "trace.h"
 
 namespace weir::test {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/family.h"
 #include "engine.h"
-#include "family.h"
 #include "sanitized.h"
 #include "store_fixture.h"
 #include "trace.h"

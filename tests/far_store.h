@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "fiber.h"
-#include "limiter_hook.h"
+#include "base/descriptor.h"
+#include "base/fiber.h"
+#include "limiter/limiter_hook.h"
 #include "seed.h"
-#include "server/descriptor.h"
-#include "server/far_end.h"
+#include "server/loop/far_end.h"
 
 namespace weir::test {
 

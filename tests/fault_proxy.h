@@ -21,8 +21,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "redis/backoff.h"
-#include "server/descriptor.h"
 #include "weir/clock.h"
 #include "weir/result.h"
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "fleet/fleet_store.h"
+#include "fleet/redis_key.h"
 #include "redis_fleet.h"
 #include "redis_server.h"
-#include "store/redis_key.h"
 #include "store_fixture.h"
 #include "weir/limiter.h"
 

@@ -1,5 +1,5 @@
 // The list of changes that the nodes of a fleet have in Redis, beyond what one reply can hold and while it becomes
-// another one. What journals make of it is tested by src/admin/journal_shared_test.cc.
+// another one. What journals make of it is tested by src/control/journal_shared_test.cc.
 #include "fleet/shared_log.h"
 
 #include <gtest/gtest.h>

@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "fiber.h"
+#include "base/fiber.h"
 #include "fleet/fleet_store.h"
+#include "fleet/redis_script.h"
 #include "lua_redis.h"
-#include "store/redis_script.h"
 #include "store_fixture.h"
 
 namespace weir::test {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "fleet/fleet_store.h"
+#include "fleet/redis_key.h"
 #include "redis_fixture.h"
-#include "store/redis_key.h"
 #include "store_fixture.h"
 #include "weir/limiter.h"
 

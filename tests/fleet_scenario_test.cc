@@ -23,11 +23,11 @@
 #include <vector>
 
 #include "fleet/fleet_store.h"
+#include "fleet/redis_script.h"
 #include "redis_server.h"
 #include "scenario.h"
 #include "seed.h"
 #include "settlement.h"
-#include "store/redis_script.h"
 #include "store_fixture.h"
 #include "trace.h"
 #include "weir/limiter.h"

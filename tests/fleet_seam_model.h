@@ -21,10 +21,10 @@
 
 #include "fleet/fleet_store.h"
 #include "fleet/key_name.h"
+#include "fleet/redis_key.h"
+#include "fleet/redis_script.h"
 #include "lua_redis.h"
 #include "redis/slot.h"
-#include "store/redis_key.h"
-#include "store/redis_script.h"
 #include "store_fixture.h"
 
 namespace weir::test {

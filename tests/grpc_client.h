@@ -1,7 +1,7 @@
 // A gRPC client on nghttp2 that talks to a session without a socket: what tests of the gRPC port are written with.
 //
 // Requests are sent in any pieces, answers are collected by stream. Knows nothing of what the server should say. One
-// thread. Used by src/server/grpc_session_test.cc and grpc_abuse_test.cc.
+// thread. Used by src/server/grpc/grpc_session_test.cc and grpc_abuse_test.cc.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "protocol/grpc_message.h"
-#include "server/session_player.h"
+#include "server/loop/session_player.h"
 
 namespace weir::test {
 

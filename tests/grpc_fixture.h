@@ -1,6 +1,6 @@
 // A gRPC session with a client before it and rules behind it; the clock stands still.
 //
-// Fixture of src/server/grpc_session_test.cc and grpc_abuse_test.cc. One thread.
+// Fixture of src/server/grpc/grpc_session_test.cc and grpc_abuse_test.cc. One thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "grpc_client.h"
-#include "server/grpc_session.h"
+#include "server/grpc/grpc_session.h"
 
 namespace weir::test {
 

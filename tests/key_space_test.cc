@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "base/key_space.h"
+#include "fleet/redis_key.h"
 #include "gate_fixture.h"
-#include "key_space.h"
 #include "policy/policy_reader.h"
 #include "policy/rulebook.h"
-#include "store/redis_key.h"
 
 namespace weir::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include "store/script_call.h"
+#include "fleet/script_call.h"
 
 namespace weir::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine.h"
-#include "store/script_call.h"
+#include "fleet/script_call.h"
 #include "weir/result.h"
 
 struct lua_State;

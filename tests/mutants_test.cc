@@ -17,8 +17,8 @@
 #include <memory>
 #include <string>
 
+#include "fleet/redis_script.h"
 #include "lua_redis.h"
-#include "store/redis_script.h"
 #include "trace.h"
 
 namespace weir::test {

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <utility>
 
-#include "server/fiber_session.h"
-#include "server/grpc_session.h"
-#include "server/http_session.h"
-#include "server/resp_session.h"
+#include "server/grpc/grpc_session.h"
+#include "server/http/http_session.h"
+#include "server/loop/fiber_session.h"
+#include "server/resp/resp_session.h"
 #include "slow_store.h"
 
 namespace weir::test {

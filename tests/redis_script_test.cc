@@ -10,11 +10,11 @@
 #include <random>
 
 #include "algorithm/limit.h"
+#include "fleet/redis_key.h"
+#include "fleet/redis_script.h"
+#include "fleet/script_call.h"
 #include "redis_fixture.h"
 #include "seed.h"
-#include "store/redis_key.h"
-#include "store/redis_script.h"
-#include "store/script_call.h"
 #include "trace.h"
 
 namespace weir::test {

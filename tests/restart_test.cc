@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "algorithm/calendar.h"
-#include "find_calendar.h"
+#include "limiter/find_calendar.h"
 #include "processes.h"
 #include "store/memory_store.h"
 #include "trace.h"

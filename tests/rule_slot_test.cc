@@ -1,5 +1,5 @@
 // Where keys of rules lie in a Redis Cluster: all limits of one client together, those of many clients apart. The store
-// finds the client in the key by itself (src/store/redis_key.h), so this holds it to keys that a rulebook made.
+// finds the client in the key by itself (src/fleet/redis_key.h), so this holds it to keys that a rulebook made.
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "fleet/redis_key.h"
 #include "policy/policy_reader.h"
 #include "policy/rulebook.h"
-#include "store/redis_key.h"
 
 namespace weir {
 namespace {

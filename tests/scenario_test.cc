@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "engine.h"
+#include "fleet/redis_script.h"
 #include "lua_redis.h"
-#include "store/redis_script.h"
 #include "weir/limiter.h"
 
 namespace weir::scenario {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "fleet/redis_key.h"
+#include "fleet/redis_script.h"
 #include "lua_redis.h"
 #include "seed.h"
-#include "store/redis_key.h"
-#include "store/redis_script.h"
 #include "store_fixture.h"
 
 namespace weir::test {

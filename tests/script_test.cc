@@ -12,11 +12,11 @@
 
 #include "algorithm/calendar.h"
 #include "algorithm/limit.h"
+#include "fleet/redis_key.h"
+#include "fleet/redis_script.h"
+#include "fleet/script_call.h"
 #include "lua_redis.h"
 #include "seed.h"
-#include "store/redis_key.h"
-#include "store/redis_script.h"
-#include "store/script_call.h"
 
 namespace weir::test {
 namespace {

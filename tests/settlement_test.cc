@@ -10,11 +10,11 @@
 #include <array>
 #include <map>
 
+#include "fleet/redis_script.h"
 #include "lua_redis.h"
 #include "oracle.h"
 #include "sanitized.h"
 #include "seed.h"
-#include "store/redis_script.h"
 #include "store_fixture.h"
 
 namespace weir::test {

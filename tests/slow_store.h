@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "fiber.h"
-#include "limiter_hook.h"
+#include "base/fiber.h"
+#include "limiter/limiter_hook.h"
 #include "seed.h"
 #include "weir/result.h"
 

@@ -18,102 +18,71 @@ constexpr std::size_t kHeadLinesMin = 2;
 constexpr std::size_t kHeadWordsMin = 8;
 constexpr std::size_t kBodyWordsMin = 4;
 
-// The layers, and what each may include beside itself. "public" is include/weir without limiter.h, which is a layer of
-// its own, as are gate.h and fleet.h; so are nearest.h, the words of error messages, characters.h, big_endian.h, few.h,
-// fresh_file.h, space_saving.h, sha256.h, sized.h, table/siphash.h, server/descriptor.h, random_id.h, fiber.h, log.h
-// and the addresses of policy/ip_address.h and redis/url.h, which need next to nothing. "src" are the other files
-// directly in src/, of which limiter.cc is the heart.
+// The layers, and what each may include beside itself: the folders of src/, from the lowest to the highest. "public" is
+// include/weir. Its headers limiter.h, gate.h and fleet.h are layers of their own, since what is below must not use
+// them.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"public", {}},
     {"limiter.h", {"public"}},
     {"gate.h", {"public", "limiter.h"}},
     {"fleet.h", {"public", "limiter.h"}},
-    {"nearest.h", {}},
-    {"characters.h", {}},
-    {"big_endian.h", {}},
-    {"few.h", {}},
-    {"fresh_file.h", {}},
-    {"family.h", {}},
-    {"key_part.h", {}},
-    {"key_space.h", {"public"}},
-    {"space_saving.h", {}},
-    {"sha256.h", {}},
-    {"sized.h", {}},
-    {"once_name.h", {"sha256.h", "sized.h"}},
-    {"random_id.h", {}},
-    {"descriptor.h", {}},
-    {"redis/url.h", {"public", "nearest.h"}},
-    {"fiber.h", {"public"}},
-    {"log.h", {"public", "protocol"}},
-    {"ip_address.h", {"public", "nearest.h", "characters.h"}},
-    {"algorithm", {"public", "nearest.h", "characters.h", "big_endian.h"}},
-    {"siphash.h", {}},
-    {"table", {"public", "algorithm", "few.h", "siphash.h"}},
-    {"policy",
-     {"public", "algorithm", "nearest.h", "characters.h", "few.h", "family.h", "key_part.h", "key_space.h", "sha256.h",
-      "ip_address.h", "redis/url.h"}},
-    {"envoy",
-     {"public", "algorithm", "nearest.h", "few.h", "family.h", "key_space.h", "sha256.h", "sized.h", "policy"}},
-    {"plans", {"public", "nearest.h", "sha256.h", "siphash.h", "fresh_file.h"}},
+    {"base", {"public"}},
+    {"algorithm", {"public", "base"}},
+    {"table", {"public", "base", "algorithm"}},
+    {"store", {"public", "base", "algorithm", "table"}},
+    {"limiter", {"public", "limiter.h", "base", "algorithm", "table", "store"}},
+    {"policy", {"public", "base", "algorithm"}},
+    {"usage", {"public", "base", "policy"}},
+    {"gate", {"public", "limiter.h", "gate.h", "base", "algorithm", "policy", "usage"}},
+    {"envoy", {"public", "base", "algorithm", "policy"}},
+    {"plans", {"public", "base"}},
     {"resp", {}},
-    {"redis", {"public", "nearest.h", "descriptor.h", "redis/url.h", "resp"}},
-    {"store", {"public", "algorithm", "table", "resp", "few.h", "fiber.h", "key_part.h", "key_space.h"}},
-    {"fleet",
-     {"public", "limiter.h", "fleet.h", "algorithm", "table", "resp", "redis", "redis/url.h", "store", "few.h",
-      "family.h", "fiber.h", "random_id.h", "siphash.h", "descriptor.h", "fresh_file.h"}},
-    {"gate",
-     {"public", "limiter.h", "gate.h", "nearest.h", "few.h", "once_name.h", "space_saving.h", "sha256.h", "random_id.h",
-      "policy", "algorithm"}},
-    {"src",
-     {"public", "limiter.h", "nearest.h", "key_space.h", "once_name.h", "sha256.h", "random_id.h", "fiber.h", "policy",
-      "plans", "store", "table", "algorithm"}},
-    {"protocol", {"public", "nearest.h", "characters.h", "big_endian.h", "ip_address.h", "resp"}},
-    {"simulator", {"public", "limiter.h", "nearest.h", "store", "algorithm"}},
-    {"admin",
-     {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "sized.h", "random_id.h", "log.h", "protocol", "policy",
-      "ip_address.h", "envoy", "plans", "fresh_file.h"}},
+    {"redis", {"public", "base", "resp"}},
+    {"fleet", {"public", "limiter.h", "fleet.h", "base", "algorithm", "table", "store", "resp", "redis"}},
+    {"protocol", {"public", "base", "resp"}},
+    {"log", {"public", "base", "protocol"}},
+    {"control", {"public", "limiter.h", "gate.h", "base", "policy", "usage", "envoy", "plans", "protocol", "log"}},
     {"server",
-     {"public", "limiter.h", "gate.h", "nearest.h", "big_endian.h", "key_space.h", "sha256.h", "sized.h", "random_id.h",
-      "fiber.h", "log.h", "descriptor.h", "ip_address.h", "resp", "protocol", "admin", "simulator", "envoy", "plans"}},
-    {"load", {"public", "nearest.h", "big_endian.h"}},
-    {"command",
-     {"public", "limiter.h", "gate.h", "nearest.h", "sha256.h", "log.h", "src", "protocol", "load", "admin", "envoy"}},
-    {"program",
-     {"public", "limiter.h", "gate.h", "nearest.h", "characters.h", "log.h", "ip_address.h", "src", "command", "admin",
-      "server", "fleet", "redis", "redis/url.h", "store", "fiber.h", "simulator", "envoy", "plans"}},
-    {"main", {"nearest.h", "command", "program"}},
+     {"public", "limiter.h", "gate.h", "base", "usage", "envoy", "plans", "resp", "protocol", "log", "control"}},
+    {"load_generator", {"public", "base"}},
+    {"cli",
+     {"public", "limiter.h", "gate.h", "base", "algorithm", "table", "limiter", "envoy", "protocol", "log", "control",
+      "load_generator"}},
+    {"serve",
+     {"public", "limiter.h", "gate.h", "fleet.h", "base", "store", "usage", "envoy", "plans", "redis", "fleet",
+      "protocol", "log", "control", "server", "cli"}},
+    {"main", {"serve"}},
 };
 
 // Which of the outside a layer, or a single file, may know: "io" are files and terminals, "library" is any third
 // party's header.
 const std::map<std::string, std::set<std::string>> kMayKnow = {
+    {"base", {"io"}},
     {"table", {"io"}},
+    {"store", {"io"}},
+    {"limiter", {"io"}},
+    {"usage", {"io"}},
     {"plans", {"io", "library"}},
-    {"store", {"io", "sockets"}},
-    {"src", {"io"}},
-    {"protocol", {"library"}},
-    {"simulator", {"io", "library"}},
-    {"log.h", {"io"}},
-    {"fiber.h", {"io", "library"}},  // mmap(), and the sanitizers' headers
-    {"admin", {"io"}},
     {"redis", {"io", "sockets"}},
     {"fleet", {"io", "sockets"}},
-    {"descriptor.h", {"io"}},
-    {"fresh_file.h", {"io"}},
+    {"protocol", {"library"}},
+    {"log", {"io"}},
+    {"control", {"io"}},
     {"server", {"io", "sockets", "library"}},
-    {"load", {"io", "sockets"}},
-    {"command", {"io", "library"}},
-    {"program", {"io", "sockets", "library"}},
+    {"load_generator", {"io", "sockets"}},
+    {"cli", {"io", "library"}},
+    {"serve", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
-    {"src/admin/file_watch.cc", {"sockets"}},           // poll(), on what inotify says
-    {"src/command/wire.cc", {"sockets"}},               // the commands that ask a running server
-    {"src/command/top_command.cc", {"sockets"}},        // poll() of the keyboard
-    {"src/plans/sqlite_source.cc", {"sockets"}},        // poll(), to be woken
+    {"src/algorithm/limit.cc", {"io"}},                 // assertion_failed() prints before it stops the program
+    {"src/base/fiber.cc", {"library"}},                 // the sanitizers' headers
+    {"src/base/redis_url.cc", {"sockets"}},             // how long the path of a unix socket may be
+    {"src/cli/top_command.cc", {"sockets"}},            // poll() of the keyboard
+    {"src/cli/wire.cc", {"sockets"}},                   // the commands that ask a running server
+    {"src/control/file_watch.cc", {"sockets"}},         // poll(), on what inotify says
     {"src/plans/postgres_connection.cc", {"sockets"}},  // poll(), on libpq's socket
-    {"src/redis/tls.cc", {"library"}},                  // the one file of that folder that sees OpenSSL
-    {"src/redis/url.cc", {"sockets"}},                  // how long the path of a unix socket may be
+    {"src/plans/sqlite_source.cc", {"sockets"}},        // poll(), to be woken
     {"src/policy/yaml.cc", {"library"}},                // the one file that sees yaml-cpp
-    {"src/algorithm/limit.cc", {"io"}},                 // assertion_failed() tells stderr before it stops the program
+    {"src/redis/tls.cc", {"library"}},                  // the one file of that folder that sees OpenSSL
 };
 
 const std::set<std::string> kSocketHeaders = {"sys/socket.h", "sys/un.h",     "sys/epoll.h",   "poll.h",
@@ -156,24 +125,13 @@ std::optional<std::string_view> comment_mark(std::string_view path) {
 }
 
 std::string layer_of(std::string_view path) {
-  if (path == "include/weir/limiter.h") return "limiter.h";
-  if (path == "include/weir/gate.h") return "gate.h";
-  if (path == "include/weir/fleet.h") return "fleet.h";
-  if (starts_with(path, "include/")) return "public";
-  if (path == "src/main.cc") return "main";
-  if (path == "src/space_saving_test.cc") return "space_saving.h";
-  if (starts_with(path, "src/fiber.") || starts_with(path, "src/fiber_")) return "fiber.h";
-  if (starts_with(path, "src/log.") || starts_with(path, "src/log_")) return "log.h";
-  if (path == "src/policy/ip_address.h" || path == "src/policy/ip_address.cc") return "ip_address.h";
-  if (path == "src/redis/url.cc") return "redis/url.h";
-  if (path == "src/sha256.cc") return "sha256.h";
-  if (path == "src/table/siphash.h") return "siphash.h";
-  if (path == "src/server/descriptor.h") return "descriptor.h";
+  if (starts_with(path, "include/weir/")) {
+    const std::string header(path.substr(path.rfind('/') + 1));
+    return kMayInclude.count(header) > 0 ? header : "public";
+  }
   if (!starts_with(path, "src/")) return "";
   path.remove_prefix(4);
-  if (kMayInclude.count(std::string(path)) > 0) return std::string(path);  // a header that is a layer of its own
-  const std::size_t slash = path.find('/');
-  return slash == path.npos ? "src" : std::string(path.substr(0, slash));
+  return std::string(path.substr(0, std::min(path.find('/'), path.find('.'))));
 }
 
 // The layer that `#include "name"` in the file at `path` reaches.
@@ -308,7 +266,7 @@ Findings check_clock(const File& file) {
       R"(|\btimespec_get\b|\bstd::time\b|\btime\s*\(\s*(nullptr|NULL|0|&)|\bstd::clock\b)"
       R"(|\brdtscp?\b|\bos\.(time|clock)\b)");
   Findings findings;
-  if (layer_of(file.path).empty() || file.path == "src/clock.cc" || is_test(file.path)) return findings;
+  if (layer_of(file.path).empty() || file.path == "src/base/clock.cc" || is_test(file.path)) return findings;
   if (!is_cpp(file.path) && !ends_with(file.path, ".lua")) return findings;
   const auto lines = lines_of(strip(file.path, file.text, Strings::blank));
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -316,7 +274,7 @@ Findings check_clock(const File& file) {
       findings.push_back({file.path, i + 1,
                           "'" + match.str() +
                               "' reads the time; take `now` as an argument or a "
-                              "weir::Clock: only src/clock.cc asks the system"});
+                              "weir::Clock: only src/base/clock.cc asks the system"});
     }
   }
   return findings;
@@ -363,7 +321,7 @@ Findings check_twins(const File& lua, const File& header) {
   const auto lines = lines_of(strip(lua.path, lua.text, Strings::blank));
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (std::smatch match; std::regex_search(lines[i], match, impure)) {
-      findings.push_back({lua.path, i + 1, "'" + match.str() + "': a twin is pure; do this in src/store/script.lua"});
+      findings.push_back({lua.path, i + 1, "'" + match.str() + "': a twin is pure; do this in src/fleet/script.lua"});
     }
   }
   return findings;

@@ -31,7 +31,7 @@ using Paths = std::set<std::string>;
 // paths of all files: it tells a neighbour from a file in src/.
 Findings check_layers(const File& file, const Paths& known);
 
-// Only src/clock.cc asks the system for the time.
+// Only src/base/clock.cc asks the system for the time.
 Findings check_clock(const File& file);
 
 // x.lua and x.h define the same functions in the same order, and the Lua is pure.

@@ -61,7 +61,7 @@ void expect_none(Rule rule) {
 
 // What a rule says of a sample: the messages, empty if it is content.
 std::string layers(const std::string& path, const std::string& text) {
-  return to_string(check_layers({path, text}, {"src/limiter_impl.h", "src/resp/number.h", "src/server/loop.h"}));
+  return to_string(check_layers({path, text}, {"src/limiter_impl.h", "src/resp/number.h", "src/server/loop/loop.h"}));
 }
 std::string clock(const std::string& path, const std::string& text) { return to_string(check_clock({path, text})); }
 std::string head(const std::string& path, const std::string& text) {
@@ -145,7 +145,7 @@ TEST(TidyRules, AnAlgorithmMayNotReachUp) {
   EXPECT_TRUE(says(layers("src/algorithm/a.h", "\n#include \"store/b.h\"\n"), "src/algorithm/a.h:2: \"store/b.h\""));
   EXPECT_TRUE(says(layers("src/algorithm/a.cc", "#include \"weir/limiter.h\"\n"), "layer 'limiter.h'"));
   EXPECT_TRUE(says(layers("src/algorithm/a.cc", "#include <fstream>\n"), "(io)"));
-  EXPECT_TRUE(says(layers("src/algorithm/a.cc", "#include \"limiter_impl.h\"\n"), "layer 'src'"));
+  EXPECT_TRUE(says(layers("src/algorithm/a.cc", "#include \"limiter/wait_queue.h\"\n"), "layer 'limiter'"));
 }
 
 TEST(TidyRules, TheCodecKnowsOnlyTheStandardLibrary) {
@@ -156,16 +156,17 @@ TEST(TidyRules, TheCodecKnowsOnlyTheStandardLibrary) {
 }
 
 TEST(TidyRules, EveryOtherLayerKeepsItsRow) {
-  EXPECT_EQ(layers("src/store/a.cc", "#include \"algorithm/b.h\"\n#include \"resp/b.h\"\n#include \"weir/clock.h\"\n"),
+  EXPECT_EQ(layers("src/store/a.cc", "#include \"algorithm/b.h\"\n#include \"table/b.h\"\n#include \"weir/clock.h\"\n"),
             "");
   EXPECT_NE(layers("src/store/a.cc", "#include \"policy/b.h\"\n"), "");
-  EXPECT_EQ(layers("src/limiter.cc", "#include \"store/b.h\"\n#include \"weir/limiter.h\"\n"), "");
-  EXPECT_NE(layers("src/limiter.cc", "#include \"protocol/b.h\"\n"), "");
+  EXPECT_EQ(layers("src/limiter/limiter.cc", "#include \"store/b.h\"\n#include \"weir/limiter.h\"\n"), "");
+  EXPECT_NE(layers("src/limiter/limiter.cc", "#include \"protocol/b.h\"\n"), "");
   EXPECT_EQ(layers("src/protocol/a.cc", "#include \"resp/b.h\"\n#include \"weir/verdict.h\"\n"), "");
   EXPECT_NE(layers("src/protocol/a.cc", "#include \"weir/limiter.h\"\n"), "");
   EXPECT_NE(layers("src/protocol/a.cc", "#include <netinet/in.h>\n"), "");
-  EXPECT_EQ(layers("src/server/a.cc", "#include \"loop.h\"\n#include \"weir/limiter.h\"\n#include \"protocol/b.h\"\n"),
-            "");
+  EXPECT_EQ(
+      layers("src/server/a.cc", "#include \"server/b.h\"\n#include \"weir/limiter.h\"\n#include \"protocol/b.h\"\n"),
+      "");
   EXPECT_NE(layers("src/server/a.cc", "#include \"store/b.h\"\n"), "");
   EXPECT_NE(layers("include/weir/a.h", "#include \"algorithm/b.h\"\n"), "");
   EXPECT_NE(layers("include/weir/a.h", "#include <tl/expected.hpp>\n"), "");
@@ -181,7 +182,7 @@ TEST(TidyRules, TheTimeIsReadInOneFile) {
                            "auto t = time(nullptr);", "auto t = std::time(nullptr);", "timer::clock_type::now();"}) {
     EXPECT_TRUE(says(clock("src/store/a.cc", line), "src/store/a.cc:1: ")) << line;
     EXPECT_NE(clock("include/weir/a.h", line), "") << line;
-    EXPECT_EQ(clock("src/clock.cc", line) + clock("tests/a.cc", line) + clock("bench/a.cc", line), "") << line;
+    EXPECT_EQ(clock("src/base/clock.cc", line) + clock("tests/a.cc", line) + clock("bench/a.cc", line), "") << line;
   }
   EXPECT_NE(clock("src/algorithm/a.lua", "local now = os.time()\n"), "");
   EXPECT_EQ(clock("src/store/a.cc", "// steady_clock would do\nlog(\"steady_clock\"); clock->now(); run_time(0);\n"),
@@ -215,7 +216,7 @@ TEST(TidyRules, AHeadCommentIsProse) {
   EXPECT_EQ(head("src/a.lua", "-- What this is and why it is this way,\n-- in two lines.\n"), "");
   EXPECT_EQ(head("dev", "#!/usr/bin/env bash\n# What this is and why it is this way,\n# in two lines.\n"), "");
   EXPECT_EQ(head("src/resp/reply.cc", "// Bounds every length before it allocates.\n"), "");
-  EXPECT_EQ(head("src/clock.cc", "// The one place that asks.\n"), "");
+  EXPECT_EQ(head("src/base/clock.cc", "// The one place that asks.\n"), "");
   EXPECT_EQ(head("src/resp/reply_test.cc", "// Tests of replies: split anywhere.\n"), "");
   EXPECT_NE(head("src/resp/other_test.cc", "// Tests of replies: split anywhere.\n"), "");
   EXPECT_NE(head("src/resp/reply.cc", "#include \"reply.h\"\n"), "");

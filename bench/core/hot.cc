@@ -5,11 +5,11 @@
 #include <atomic>
 #include <vector>
 
+#include "base/siphash.h"
 #include "core/comparators.h"
 #include "core/contest.h"
 #include "core/parts.h"
 #include "core/subject.h"
-#include "table/siphash.h"
 
 namespace weir::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fiber.h"
+#include "base/fiber.h"
 #include "fleet/figures.h"
 #include "fleet/fleet_store.h"
 #include "fleet/keys.h"

@@ -5,9 +5,9 @@
 
 #include <string>
 
+#include "base/redis_url.h"
 #include "kit/process.h"
 #include "redis/blocking_client.h"
-#include "redis/url.h"
 
 namespace weir::bench {
 

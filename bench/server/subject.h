@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "load/load.h"
+#include "load_generator/load.h"
 
 namespace weir::bench {
 

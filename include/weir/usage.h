@@ -5,7 +5,7 @@
 //
 // Every decided request counts once: for the rule that decided it, or as one without a rule. Peeks, explanations,
 // settled reservations and requests of cost 0 do not count. Each view in check_together() counts on its own. Plain
-// values. Tested by tests/usage_test.cc.
+// values. Tested by tests/rule_counts_test.cc.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "weir/quota.h"
 
 namespace weir {

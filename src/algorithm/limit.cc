@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "algorithm/division.h"
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

@@ -15,7 +15,7 @@
 #include "algorithm/limit.h"
 #include "algorithm/quota_guess.h"
 #include "algorithm/quota_words.h"
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

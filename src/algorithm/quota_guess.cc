@@ -8,7 +8,7 @@
 #include "algorithm/division.h"
 #include "algorithm/limit.h"
 #include "algorithm/quota_words.h"
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "algorithm/limit.h"
-#include "nearest.h"
+#include "base/nearest.h"
 #include "seed.h"
 #include "weir/duration.h"
 

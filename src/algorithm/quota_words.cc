@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "weir/duration.h"
 
 namespace weir {

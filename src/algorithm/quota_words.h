@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "characters.h"
+#include "base/characters.h"
 #include "weir/quota.h"
 
 namespace weir {

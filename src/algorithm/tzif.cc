@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "big_endian.h"
-#include "nearest.h"
+#include "base/big_endian.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

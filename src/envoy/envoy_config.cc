@@ -10,8 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "base/nearest.h"
 #include "envoy/envoy_scalar.h"
-#include "nearest.h"
 #include "policy/node.h"
 #include "policy/policy_reader.h"
 

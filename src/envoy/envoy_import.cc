@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "policy/dimension.h"
 
 namespace weir {

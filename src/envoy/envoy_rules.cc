@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "algorithm/limit.h"
-#include "family.h"
-#include "few.h"
-#include "key_space.h"
-#include "sha256.h"
-#include "sized.h"
+#include "base/family.h"
+#include "base/few.h"
+#include "base/key_space.h"
+#include "base/sha256.h"
+#include "base/sized.h"
 
 namespace weir {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "fleet/doubt.h"
-#include "store/script_call.h"
+#include "fleet/script_call.h"
 #include "weir/verdict.h"
 
 namespace weir {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/script_call.h"
+#include "fleet/script_call.h"
 #include "weir/verdict.h"
 
 namespace weir {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "algorithm/binding.h"
-#include "store/redis_key.h"
+#include "fleet/redis_key.h"
 
 namespace weir {
 

@@ -13,7 +13,7 @@
 #include "algorithm/binding.h"
 #include "fleet/fleet_store.h"
 #include "fleet/key_name.h"
-#include "store/redis_key.h"
+#include "fleet/redis_key.h"
 
 namespace weir {
 

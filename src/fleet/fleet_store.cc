@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "algorithm/binding.h"
-#include "few.h"
+#include "base/few.h"
+#include "base/random_id.h"
 #include "fleet/key_name.h"
 #include "fleet/own_turn.h"
-#include "random_id.h"
 
 namespace weir {
 namespace {

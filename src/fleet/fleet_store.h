@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/redis_url.h"
 #include "fleet/doubt.h"
 #include "fleet/handover.h"
 #include "fleet/keeper.h"
@@ -30,7 +31,6 @@
 #include "fleet/redis_health.h"
 #include "fleet/way.h"
 #include "fleet/write_back.h"
-#include "redis/url.h"
 #include "store/shared_store.h"
 
 namespace weir {

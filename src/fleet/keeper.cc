@@ -8,7 +8,7 @@
 
 #include "fleet/key_name.h"
 #include "fleet/own_key.h"
-#include "store/redis_key.h"
+#include "fleet/redis_key.h"
 
 namespace weir {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "algorithm/calendar.h"
 #include "algorithm/limit.h"
-#include "fresh_file.h"
-#include "store/redis_key.h"
-#include "table/siphash.h"
+#include "base/fresh_file.h"
+#include "base/siphash.h"
+#include "fleet/redis_key.h"
 
 namespace weir {
 namespace {

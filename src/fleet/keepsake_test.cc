@@ -9,7 +9,7 @@
 #include <string>
 
 #include "algorithm/limit.h"
-#include "store/redis_key.h"
+#include "fleet/redis_key.h"
 
 namespace weir {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "algorithm/calendar.h"
-#include "store/redis_key.h"
+#include "fleet/redis_key.h"
 #include "table/table.h"
 
 namespace weir {

@@ -30,10 +30,10 @@
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "base/siphash.h"
 #include "fleet/key_name.h"
 #include "fleet/share.h"
 #include "table/finder.h"
-#include "table/siphash.h"
 #include "weir/verdict.h"
 
 namespace weir {

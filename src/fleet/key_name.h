@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "store/redis_key.h"
+#include "fleet/redis_key.h"
 #include "weir/verdict.h"
 
 namespace weir {

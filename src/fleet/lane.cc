@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/random_id.h"
 #include "fleet/key_name.h"
-#include "random_id.h"
-#include "store/redis_key.h"
-#include "store/redis_script.h"
+#include "fleet/redis_key.h"
+#include "fleet/redis_script.h"
 
 namespace weir {
 

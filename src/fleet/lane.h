@@ -34,8 +34,8 @@
 #include "fleet/breaker.h"
 #include "fleet/handover.h"
 #include "fleet/lane_totals.h"
+#include "fleet/script_call.h"
 #include "redis/client.h"
-#include "store/script_call.h"
 
 namespace weir {
 

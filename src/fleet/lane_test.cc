@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "fleet/redis_key.h"
 #include "fleet/write_back.h"
 #include "redis_fleet.h"
 #include "redis_server.h"
-#include "store/redis_key.h"
 
 namespace weir {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "algorithm/binding.h"
 #include "algorithm/limit.h"
-#include "family.h"
-#include "few.h"
+#include "base/family.h"
+#include "base/few.h"
 #include "fleet/key_name.h"
 
 namespace weir {

@@ -15,9 +15,9 @@
 #include "fleet/key_memory.h"
 #include "fleet/lent.h"
 #include "fleet/owed.h"
+#include "fleet/script_call.h"
 #include "fleet/share.h"
 #include "store/memory_store.h"
-#include "store/script_call.h"
 #include "weir/result.h"
 #include "weir/verdict.h"
 

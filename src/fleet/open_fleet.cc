@@ -8,10 +8,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/redis_url.h"
 #include "fleet/fleet_store.h"
+#include "fleet/redis_key.h"
 #include "redis/tls.h"
-#include "redis/url.h"
-#include "store/redis_key.h"
 #include "weir/fleet.h"
 
 namespace weir {

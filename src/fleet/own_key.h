@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "store/redis_key.h"
+#include "fleet/redis_key.h"
 
 namespace weir {
 

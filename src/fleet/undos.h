@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "fleet/ask.h"
-#include "store/script_call.h"
+#include "fleet/script_call.h"
 #include "weir/verdict.h"
 
 namespace weir {

@@ -21,9 +21,9 @@
 #include <thread>
 #include <vector>
 
-#include "fiber.h"
+#include "base/descriptor.h"
+#include "base/fiber.h"
 #include "fleet/lane.h"
-#include "server/descriptor.h"
 
 namespace weir {
 

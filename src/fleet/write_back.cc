@@ -5,8 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/random_id.h"
 #include "fleet/key_name.h"
-#include "random_id.h"
 
 namespace weir {
 

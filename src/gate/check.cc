@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "few.h"
+#include "base/few.h"
 #include "gate/gate_impl.h"
 
 namespace weir {

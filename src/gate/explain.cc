@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithm/division.h"
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

@@ -13,12 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/ledger.h"
+#include "base/random_id.h"
 #include "gate/snapshot.h"
-#include "gate/tally.h"
-#include "gate/watch.h"
 #include "policy/rulebook.h"
-#include "random_id.h"
+#include "usage/ledger.h"
+#include "usage/tally.h"
+#include "usage/watch.h"
 #include "weir/gate.h"
 
 namespace weir {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "algorithm/binding.h"
+#include "base/nearest.h"
+#include "base/once_name.h"
+#include "base/sha256.h"
 #include "gate/gate_impl.h"
-#include "nearest.h"
-#include "once_name.h"
-#include "sha256.h"
 
 namespace weir {
 namespace {

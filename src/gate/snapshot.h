@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "gate/stripe.h"
+#include "base/stripe.h"
 
 namespace weir {
 

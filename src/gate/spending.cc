@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "few.h"
+#include "base/few.h"
+#include "base/nearest.h"
 #include "gate/gate_impl.h"
-#include "gate/spending_report.h"
-#include "nearest.h"
 #include "policy/key_name.h"
 #include "policy/subject.h"
+#include "usage/spending_report.h"
 
 namespace weir {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "algorithm/binding.h"
-#include "few.h"
+#include "base/few.h"
 #include "gate/gate_impl.h"
 
 namespace weir {

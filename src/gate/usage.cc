@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "few.h"
+#include "base/few.h"
+#include "base/sha256.h"
 #include "gate/gate_impl.h"
 #include "policy/key_name.h"
-#include "sha256.h"
 #include "weir/usage.h"
 
 namespace weir {

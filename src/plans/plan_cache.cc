@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "table/siphash.h"
+#include "base/siphash.h"
 
 namespace weir {
 namespace {

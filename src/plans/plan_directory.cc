@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "plans/plan_cache.h"
 #include "plans/plan_memory.h"
 #include "plans/plan_reader.h"

@@ -15,9 +15,9 @@
 #include <iterator>
 #include <utility>
 
-#include "fresh_file.h"
+#include "base/fresh_file.h"
+#include "base/sha256.h"
 #include "plans/subject.h"
-#include "sha256.h"
 
 namespace weir {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "plans/postgres_source.h"
 #include "plans/sqlite_source.h"
 

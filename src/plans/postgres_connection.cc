@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "plans/merged_rows.h"
 #include "plans/postgres_connection.h"
 #include "plans/subject.h"

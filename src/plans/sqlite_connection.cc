@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "plans/subject.h"
 
 namespace weir {

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "plans/merged_rows.h"
 #include "plans/sqlite_connection.h"
 #include "plans/subject.h"

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "algorithm/quota_words.h"
-#include "nearest.h"
+#include "base/nearest.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
 #include "policy/flow.h"

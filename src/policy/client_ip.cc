@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "policy/ip_address.h"
+#include "base/ip_address.h"
 #include "weir/request.h"
 
 namespace weir {

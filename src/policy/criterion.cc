@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "policy/dimension.h"
 
 namespace weir {

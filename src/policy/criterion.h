@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ip_address.h"
 #include "policy/facts.h"
-#include "policy/ip_address.h"
 #include "policy/path_pattern.h"
 #include "weir/policy.h"
 

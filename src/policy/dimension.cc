@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "algorithm/quota_words.h"
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "nearest.h"
-#include "sha256.h"
+#include "base/nearest.h"
+#include "base/sha256.h"
 
 namespace weir {
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ip_address.h"
 #include "policy/client_ip.h"
-#include "policy/ip_address.h"
 #include "policy/path_readings.h"
 #include "weir/policy.h"
 #include "weir/request.h"

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "key_part.h"
-#include "sha256.h"
+#include "base/key_part.h"
+#include "base/sha256.h"
 #include "weir/result.h"
 
 namespace weir {

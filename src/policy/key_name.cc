@@ -6,12 +6,12 @@
 #include <optional>
 #include <span>
 
-#include "key_part.h"
+#include "base/ip_address.h"
+#include "base/key_part.h"
+#include "base/sha256.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
-#include "policy/ip_address.h"
 #include "policy/key_arena.h"
-#include "sha256.h"
 
 namespace weir {
 namespace {

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 
-#include "nearest.h"
+#include "base/ip_address.h"
+#include "base/nearest.h"
+#include "base/sha256.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
 #include "policy/flow.h"
-#include "policy/ip_address.h"
 #include "policy/path_pattern.h"
-#include "sha256.h"
 
 namespace weir {
 namespace {

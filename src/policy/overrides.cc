@@ -5,9 +5,9 @@
 #include <mutex>
 #include <utility>
 
-#include "characters.h"
-#include "family.h"
-#include "nearest.h"
+#include "base/characters.h"
+#include "base/family.h"
+#include "base/nearest.h"
 #include "policy/fields.h"
 #include "policy/rulebook.h"
 

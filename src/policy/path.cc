@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

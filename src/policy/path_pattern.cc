@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

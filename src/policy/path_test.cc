@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "seed.h"
 #include "slow_path.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithm/quota_words.h"
-#include "nearest.h"
+#include "base/nearest.h"
 #include "policy/fields.h"
 #include "policy/flow.h"
 #include "policy/secret.h"

@@ -5,14 +5,14 @@
 #include <set>
 #include <tuple>
 
-#include "nearest.h"
+#include "base/ip_address.h"
+#include "base/nearest.h"
+#include "base/redis_url.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
 #include "policy/flow.h"
-#include "policy/ip_address.h"
 #include "policy/policy_reader.h"
 #include "policy/secret.h"
-#include "redis/url.h"
 #include "weir/verdict.h"
 
 namespace weir {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "policy/node.h"
 #include "weir/limit.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "nearest.h"
+#include "base/ip_address.h"
+#include "base/nearest.h"
 #include "policy/dimension.h"
-#include "policy/ip_address.h"
 #include "policy/path_pattern.h"
 #include "weir/limit.h"
 #include "weir/policy.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "few.h"
+#include "base/few.h"
 #include "policy/criterion.h"
 #include "policy/facts.h"
 #include "policy/key_arena.h"

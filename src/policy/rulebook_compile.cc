@@ -2,9 +2,9 @@
 // This runs when rules are loaded or changed, not for each check. See rulebook.h.
 #include <algorithm>
 
-#include "family.h"
-#include "key_space.h"
-#include "nearest.h"
+#include "base/family.h"
+#include "base/key_space.h"
+#include "base/nearest.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
 #include "policy/rulebook.h"

@@ -2,11 +2,11 @@
 // rulebook.h. Texts from outside are quoted, and API keys appear only as their hash.
 #include <algorithm>
 
-#include "nearest.h"
+#include "base/nearest.h"
+#include "base/sha256.h"
 #include "policy/dimension.h"
 #include "policy/key_name.h"
 #include "policy/rulebook.h"
-#include "sha256.h"
 
 namespace weir {
 std::uint32_t Rulebook::pattern_of(std::uint32_t rule, Facts& facts) const {

@@ -4,9 +4,9 @@
 // apply.
 #include <algorithm>
 
+#include "base/sha256.h"
 #include "policy/dimension.h"
 #include "policy/rulebook.h"
-#include "sha256.h"
 
 namespace weir {
 namespace {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "base/sha256.h"
 #include "policy/key_name.h"
 #include "policy/policy_reader.h"
 #include "policy/rulebook.h"
 #include "seed.h"
-#include "sha256.h"
 
 namespace weir {
 namespace {

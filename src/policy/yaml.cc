@@ -15,7 +15,7 @@
 #include <sstream>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "policy/node.h"
 
 namespace weir {

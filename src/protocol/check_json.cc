@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "protocol/request_cost.h"
 #include "protocol/wrong.h"
 #include "weir/verdict.h"

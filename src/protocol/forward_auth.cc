@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "protocol/http1.h"
 #include "protocol/query.h"
 

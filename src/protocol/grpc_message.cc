@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "big_endian.h"
+#include "base/big_endian.h"
 
 namespace weir {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "protocol/digits.h"
+#include "base/digits.h"
 #include "protocol/seconds.h"
 
 namespace weir {

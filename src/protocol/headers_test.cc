@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "protocol/rfc3339.h"
+#include "base/rfc3339.h"
 #include "protocol/seconds.h"
 
 namespace weir {

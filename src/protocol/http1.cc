@@ -9,8 +9,8 @@
 #include <cstring>
 #include <optional>
 
-#include "characters.h"
-#include "nearest.h"
+#include "base/characters.h"
+#include "base/nearest.h"
 
 namespace weir {
 namespace {

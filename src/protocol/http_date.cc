@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/rfc3339.h"
 #include "protocol/headers.h"
-#include "protocol/rfc3339.h"
 
 namespace weir {
 namespace {

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <utility>
 
-#include "characters.h"
-#include "nearest.h"
-#include "protocol/utf8.h"
+#include "base/characters.h"
+#include "base/nearest.h"
+#include "base/utf8.h"
 
 namespace weir {
 namespace {

@@ -1,7 +1,7 @@
 // Writes spans as JSON. See otlp.h.
 #include "protocol/otlp.h"
 
-#include "protocol/digits.h"
+#include "base/digits.h"
 #include "protocol/problem.h"
 
 namespace weir {

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "protocol/digits.h"
+#include "base/digits.h"
+#include "base/utf8.h"
 #include "protocol/seconds.h"
-#include "protocol/utf8.h"
 
 namespace weir {
 namespace {

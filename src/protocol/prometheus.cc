@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include "characters.h"
+#include "base/characters.h"
 #include "protocol/http1.h"
 
 namespace weir {

@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include "big_endian.h"
+#include "base/big_endian.h"
 
 namespace weir {
 namespace {

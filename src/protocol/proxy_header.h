@@ -11,7 +11,7 @@
 #include <optional>
 #include <string_view>
 
-#include "policy/ip_address.h"
+#include "base/ip_address.h"
 
 namespace weir {
 

@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "nearest.h"
+#include "base/nearest.h"
 
 namespace weir {
 

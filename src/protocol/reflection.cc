@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "protocol/grpc_message.h"
 #include "protocol/protobuf_read.h"
 

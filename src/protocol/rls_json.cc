@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "protocol/problem.h"
 
 namespace weir {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "nearest.h"
+#include "base/nearest.h"
 #include "protocol/request_cost.h"
 #include "protocol/seconds.h"
 #include "weir/verdict.h"

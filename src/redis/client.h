@@ -22,9 +22,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/redis_url.h"
 #include "redis/fault.h"
 #include "redis/slot.h"
-#include "redis/url.h"
 #include "resp/reply.h"
 #include "weir/clock.h"
 

@@ -1,13 +1,13 @@
 // Reads the password file at each use, so that the password can change without a restart. See url.h. Tested by
-// url_test.cc and client_test.cc.
+// redis_url_test.cc and client_test.cc.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "redis/url.h"
-#include "server/descriptor.h"
+#include "base/descriptor.h"
+#include "base/redis_url.h"
 
 namespace weir::redis {
 namespace {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "server/descriptor.h"
+#include "base/descriptor.h"
 
 namespace weir::redis {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "redis/url.h"
+#include "base/redis_url.h"
 
 namespace weir::redis {
 

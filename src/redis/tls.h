@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "redis/url.h"
+#include "base/redis_url.h"
 #include "weir/result.h"
 
 namespace weir::redis {

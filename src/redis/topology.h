@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "redis/url.h"
+#include "base/redis_url.h"
 #include "resp/reply.h"
 
 namespace weir::redis {

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "redis/resolver.h"
 #include "redis/tls.h"
-#include "server/descriptor.h"
 
 namespace weir::redis {
 

@@ -19,7 +19,7 @@
 #include <iterator>
 #include <span>
 
-#include "few.h"
+#include "base/few.h"
 #include "table/changes.h"
 #include "table/floor.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/siphash_many.h"
 #include "table/seats.h"
-#include "table/siphash_many.h"
 #include "table/transaction.h"
 
 namespace weir::table {

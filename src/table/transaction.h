@@ -27,7 +27,7 @@
 #include <span>
 #include <string_view>
 
-#include "few.h"
+#include "base/few.h"
 #include "table/eviction.h"
 #include "weir/clock.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "door.h"
-#include "server/grpc_session.h"
-#include "server/session_player.h"
+#include "server/grpc/grpc_session.h"
+#include "server/loop/session_player.h"
 #include "weir/gate.h"
 
 namespace weir::test {

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "door.h"
-#include "server/http_session.h"
-#include "server/session_player.h"
+#include "server/http/http_session.h"
+#include "server/loop/session_player.h"
 
 namespace weir::test {
 namespace {

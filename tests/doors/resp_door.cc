@@ -4,8 +4,8 @@
 #include <map>
 
 #include "door.h"
-#include "server/resp_session.h"
-#include "server/session_player.h"
+#include "server/loop/session_player.h"
+#include "server/resp/resp_session.h"
 
 namespace weir::test {
 namespace {

@@ -1,5 +1,5 @@
 # A stop in the middle of long pipelines tears no request apart, and does not wait for what is held back. What a full
-# connection does is tested by src/server/connection_test.cc.
+# connection does is tested by src/server/loop/connection_test.cc.
 source "$(dirname "$0")/lib.bash"
 source_dir=$2
 talk() { timeout 600 python3 "$source_dir/tests/server/pipelines.py" "$@" 2>&1; }

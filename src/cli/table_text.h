@@ -1,0 +1,87 @@
+// Formats text for people: rows as aligned columns, and counts with their noun.
+//
+// Characters that a terminal would act upon are shown as `?`, whatever their source. One thread. Tested by
+// table_text_test.cc and tests/server/commands.sh.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/utf8.h"
+
+namespace weir {
+
+// Replaces invisible control characters (is_unseen()) and invalid UTF-8, whose bytes a terminal may take for 8-bit
+// controls.
+inline std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
+    out += length == 0 || is_unseen(utf8_code(character)) ? std::string_view("?") : character;
+    text.remove_prefix(character.size());
+  }
+  return out;
+}
+
+// The width in a terminal, assuming one column per character.
+inline std::size_t columns(std::string_view text) {
+  std::size_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
+  return count;
+}
+
+// `1 rule`, `2 rules`.
+inline std::string counted(std::string_view number, std::string_view noun) {
+  return std::string(number) + ' ' + std::string(noun) + (number == "1" ? "" : "s");
+}
+inline std::string counted(std::integral auto number, std::string_view noun) {
+  return counted(std::string_view(std::to_string(number)), noun);
+}
+
+class TableText {
+ public:
+  // A heading that begins with `>` is for numbers, which are right-aligned.
+  explicit TableText(std::vector<std::string> heads) : rows_{std::move(heads)} {
+    for (std::string& head : rows_[0]) {
+      is_number_.push_back(head.starts_with('>'));
+      if (is_number_.back()) head.erase(0, 1);
+    }
+  }
+
+  void add(std::vector<std::string> row) {
+    row.resize(rows_[0].size());
+    for (std::string& cell : row) cell = printable(cell);
+    rows_.push_back(std::move(row));
+  }
+  std::size_t rows() const { return rows_.size() - 1; }
+
+  std::string text() const {
+    std::vector<std::size_t> widths(rows_[0].size(), 0);
+    for (const auto& row : rows_) {
+      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+    }
+    std::string out;
+    for (const auto& row : rows_) {
+      std::string line;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string gap(widths[i] - columns(row[i]), ' ');
+        line += (i > 0 ? "  " : "") + (is_number_[i] ? gap + row[i] : row[i] + gap);
+      }
+      out += line.erase(line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<bool> is_number_;
+};
+
+}  // namespace weir

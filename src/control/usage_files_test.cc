@@ -1,0 +1,225 @@
+// Tests seats, files and a keeper (usage/usage_files.h, usage_keeper.h): no process overwrites another's files, and
+// damage stops nothing.
+#include "usage/usage_files.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control/test_folder.h"
+#include "control/usage_keeper.h"
+#include "weir/gate.h"
+#include "weir/limiter.h"
+
+namespace weir {
+namespace {
+
+constexpr Micros kNoon{1'789'992'000'000'000};  // 2026-09-21
+constexpr const char* kUsageRules = "rules: [{name: r, per: user, limit: 1000/day}]";
+
+TEST(UsageFiles, EachHasASeatOfItsOwn) {
+  const TestFolder folder;
+  UsageFiles first, second;
+  ASSERT_TRUE(first.open(folder.at("u")));
+  ASSERT_TRUE(second.open(folder.at("u")));
+  EXPECT_EQ(first.seat(), 0U);
+  EXPECT_EQ(second.seat(), 1U);
+  {
+    UsageFiles third;
+    ASSERT_TRUE(third.open(folder.at("u")));
+    EXPECT_EQ(third.seat(), 2U);
+  }
+  UsageFiles again;
+  ASSERT_TRUE(again.open(folder.at("u")));
+  EXPECT_EQ(again.seat(), 2U) << "the one that was left";
+  ASSERT_TRUE(first.write("2026-09-21", "one"));
+  ASSERT_TRUE(second.write("2026-09-21", "two"));
+  ASSERT_TRUE(second.write("2026-09-20", "before"));
+  ASSERT_TRUE(first.write("2026-09-21", "one more"));
+  folder.write("u/2026-09-21.99", "none of ours");
+  folder.write("u/notes.txt", "none of ours");
+  const auto files = first.list();
+  ASSERT_EQ(files->size(), 3U);
+  EXPECT_EQ(*UsageFiles::read((*files)[0]), "before");
+  EXPECT_EQ(*UsageFiles::read((*files)[1]), "one more");
+  first.forget_before("2026-09-21");
+  EXPECT_EQ(first.list()->size(), 2U);
+  EXPECT_EQ(folder.read("u/notes.txt"), "none of ours");
+}
+
+TEST(UsageFiles, TellsWhatCannotBe) {
+  const TestFolder folder;
+  folder.write("file", "");
+  UsageFiles files;
+  EXPECT_FALSE(files.open(folder.at("file")));
+  EXPECT_FALSE(files.open(folder.at("no/such/place")));
+  std::filesystem::create_directories(folder.at("u/2026-09-21.0"));
+  ASSERT_TRUE(files.open(folder.at("u")));
+  EXPECT_FALSE(UsageFiles::read(files.list()->at(0)));
+  EXPECT_FALSE(files.write("2026-09-21", "over a folder"));
+}
+
+TEST(UsageFiles, HasSeatsForSome) {
+  const TestFolder folder;
+  std::vector<std::unique_ptr<UsageFiles>> all;
+  for (unsigned i = 0; i < UsageFiles::kSeats; ++i) {
+    all.push_back(std::make_unique<UsageFiles>());
+    ASSERT_TRUE(all.back()->open(folder.at("u")));
+  }
+  UsageFiles one_more;
+  EXPECT_FALSE(one_more.open(folder.at("u")));
+}
+
+// A process: a gate, its limiter and a keeper that writes at its end, or at the given interval.
+struct Process {
+  explicit Process(const TestFolder& folder, std::shared_ptr<ManualClock> of,
+                   std::chrono::milliseconds every = std::chrono::hours(1))
+      : limiter({.clock = std::move(of), .keys = 1'000, .sweeping = Sweeping::by_hand}) {
+    EXPECT_TRUE(gate.apply(*parse_policy(kUsageRules, "t")));
+    keeper.emplace(limiter, gate, UsageKeeperOptions{.folder = folder.at("u"), .days = 3, .every = every});
+  }
+  void spend(std::string_view user, std::int64_t cost) {
+    EXPECT_TRUE(gate.check({.user = user, .cost = cost})->allowed);
+  }
+  std::int64_t spent(const std::string& user) {
+    std::int64_t sum = 0;
+    const auto report = keeper->report({.subject = "user:" + user});
+    for (const Spending& row : report->rows) sum += row.spent;
+    return sum;
+  }
+
+  Limiter limiter;
+  Gate gate{limiter, {.spending = {.subjects = 100, .days = 3}}};
+  std::optional<UsageKeeper> keeper;
+};
+
+struct UsageKeeping : testing::Test {
+  const TestFolder folder;
+  const std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(kNoon);
+};
+
+TEST_F(UsageKeeping, GoesOnWhereTheLastProcessEnded) {
+  for (int life = 1; life <= 3; ++life) {
+    Process process(folder, clock);
+    process.spend("42", 10);
+    EXPECT_EQ(process.spent("42"), 10 * life);
+    clock->advance(Micros{86'400'000'000} / 2);
+  }
+  EXPECT_FALSE(folder.read("u/2026-09-21.0").empty());
+  EXPECT_FALSE(folder.read("u/2026-09-22.0").empty());
+  EXPECT_TRUE(folder.read("u/2026-09-21.1").empty());
+}
+
+TEST_F(UsageKeeping, OfTwoProcessesNothingIsLostOrDoubled) {
+  std::optional<Process> old(std::in_place, folder, clock);
+  old->spend("42", 10);
+  std::optional<Process> next(std::in_place, folder, clock);
+  next->spend("42", 5);
+  old->spend("42", 1);
+  EXPECT_EQ(next->spent("42"), 5) << "of the other what it wrote";
+  old.reset();
+  EXPECT_EQ(next->spent("42"), 16);
+  std::optional<Process> third(std::in_place, folder, clock);  // gets the first seat again
+  third->spend("42", 100);
+  next.reset();
+  EXPECT_EQ(third->spent("42"), 116);
+  third.reset();
+  Process last(folder, clock);
+  EXPECT_EQ(last.spent("42"), 116);
+}
+
+TEST_F(UsageKeeping, WritesWhileItRuns) {
+  Process process(folder, clock, std::chrono::milliseconds(5));
+  process.spend("42", 10);
+  for (int i = 0; i < 12'000 && folder.read("u/2026-09-21.0").find("user:42") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_NE(folder.read("u/2026-09-21.0").find("user:42"), std::string::npos);
+  EXPECT_EQ(process.keeper->kept().failures, 0U);
+}
+
+TEST_F(UsageKeeping, ADamagedFileIsSetAsideAndNothingElseIsLost) {
+  {
+    Process process(folder, clock);
+    process.spend("42", 10);
+    clock->advance(Micros{86'400'000'000});
+    process.spend("42", 7);
+  }
+  const std::string text = folder.read("u/2026-09-21.0");
+  folder.write("u/2026-09-21.0", text.substr(0, text.size() / 2));
+  {
+    Process process(folder, clock);
+    EXPECT_EQ(process.spent("42"), 7);
+    EXPECT_EQ(process.keeper->kept().set_aside, 1U);
+    EXPECT_EQ(folder.read("u/2026-09-21.0.damaged"), text.substr(0, text.size() / 2));
+  }
+  folder.write("u/2026-09-22.1", "of a newer version, say");
+  Process process(folder, clock);
+  EXPECT_EQ(process.spent("42"), 7) << "what cannot be read of others is left out";
+  EXPECT_EQ(folder.read("u/2026-09-22.1"), "of a newer version, say");
+}
+
+TEST_F(UsageKeeping, AFileThatMayBeWellIsLeftAlone) {
+  const std::string newer = "weir-usage 2\nwho knows\n";
+  std::filesystem::create_directories(folder.at("u"));
+  folder.write("u/2026-09-21.0", newer);
+  std::filesystem::create_directories(folder.at("u/2026-09-20.0"));  // an unreadable one
+  for (int life = 0; life < 2; ++life) {
+    Process process(folder, clock);
+    EXPECT_EQ(process.keeper->kept().set_aside, 0U);
+    process.spend("42", 10);
+    EXPECT_EQ(process.spent("42"), 10);
+  }
+  EXPECT_EQ(folder.read("u/2026-09-21.0"), newer);
+  EXPECT_TRUE(std::filesystem::is_directory(folder.at("u/2026-09-20.0")));
+  clock->advance(Micros{86'400'000'000});
+  { Process(folder, clock).spend("42", 7); }
+  EXPECT_EQ(Process(folder, clock).spent("42"), 7) << "the next day has a file again";
+}
+
+TEST_F(UsageKeeping, FilesOfLongAgoGo) {
+  {
+    Process process(folder, clock);
+    process.spend("42", 10);
+  }
+  folder.write("u/2026-09-21.0.damaged", "half");
+  folder.write("u/2026-09-21.3.new", "half");
+  clock->advance(Micros{86'400'000'000} * 2);
+  { Process process(folder, clock); }
+  EXPECT_FALSE(folder.read("u/2026-09-21.0").empty());
+  clock->advance(Micros{86'400'000'000});
+  { Process process(folder, clock); }
+  EXPECT_TRUE(folder.read("u/2026-09-21.0").empty());
+  EXPECT_TRUE(folder.read("u/2026-09-21.0.damaged").empty());
+  EXPECT_TRUE(folder.read("u/2026-09-21.3.new").empty());
+}
+
+TEST_F(UsageKeeping, WithoutAFolderItCountsInMemory) {
+  folder.write("u", "a file");
+  Process process(folder, clock);
+  process.spend("42", 10);
+  EXPECT_EQ(process.spent("42"), 10);
+  EXPECT_EQ(process.keeper->kept().written_at, Micros{0});
+}
+
+TEST_F(UsageKeeping, WhatCannotBeWrittenIsTriedAgain) {
+  Process process(folder, clock, std::chrono::milliseconds(5));
+  std::filesystem::create_directories(folder.at("u/2026-09-21.0.new"));  // blocks the write
+  process.spend("42", 10);
+  const auto until = [&](auto done) {
+    for (int i = 0; i < 12'000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return done();
+  };
+  EXPECT_TRUE(until([&] { return process.keeper->kept().failures > 0; }));
+  std::filesystem::remove(folder.at("u/2026-09-21.0.new"));
+  EXPECT_TRUE(until([&] { return !folder.read("u/2026-09-21.0").empty(); }));
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,42 @@
+// Tests the cache of limits that checks send: what it keeps, and that invalid ones take no space.
+#include "server/http/inline_limits.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "server/http/http_client.h"
+
+namespace weir {
+namespace {
+
+TEST(InlineLimits, RememberWrongTextsButNoLongOnes) {
+  InlineLimits limits;
+  EXPECT_FALSE(limits.compile("5/minuet", std::nullopt));
+  EXPECT_EQ(limits.size(), 1u);
+  const Result<Limit>& longest = limits.compile("5/minute" + std::string(248, 'x'), std::nullopt);
+  ASSERT_FALSE(longest);
+  EXPECT_LE(longest.error().message.size(), 1'000u) << "it is remembered";
+  EXPECT_EQ(limits.size(), 2u);
+  for (const std::size_t size : {std::size_t{257}, std::size_t{1} << 20}) {
+    const Result<Limit>& refused = limits.compile(std::string(size, '5'), Algorithm::sliding_log);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message, "the limit has " + std::to_string(size) + " bytes; at most 256 are allowed");
+  }
+  EXPECT_EQ(limits.size(), 2u);
+  EXPECT_TRUE(limits.compile("5/minute", std::nullopt));
+}
+
+class LongLimits : public HttpClient {};
+
+TEST_F(LongLimits, AreRefusedByRoutes) {
+  const std::string check = R"({"key":"u","limit":")" + std::string(5000, '1') + R"("})";
+  const std::string told = "the limit has 5000 bytes; at most 256 are allowed";
+  EXPECT_EQ(status(post("/v1/check", check)), 400);
+  EXPECT_TRUE(has(post("/v1/check", check), told));
+  EXPECT_TRUE(has(post("/v1/checks", "[" + check + "]"), told));
+  EXPECT_EQ(service.limits.size(), 0u);
+}
+
+}  // namespace
+}  // namespace weir

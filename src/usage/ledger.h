@@ -1,0 +1,138 @@
+// What every subject uses, by rule and day. Each thread gathers its own lines, which then enter the day's accounts.
+//
+// Nothing is sampled. A thread adds to its own lines, under a lock that only readers also take. It enters them when
+// there are many or the day changes. Accounts of past days are kept as text. The number of accounts per day and of
+// days is bounded; sheet.h describes the resulting error. Days are UTC, and time is an argument. Any thread. Tested
+// by tests/spending_test.cc.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/stripe.h"
+#include "usage/accounts.h"
+#include "usage/sheet.h"
+#include "weir/clock.h"
+#include "weir/spending.h"
+
+namespace weir {
+
+class Ledger {
+ public:
+  // The change of one account by one request.
+  struct Line {
+    std::uint32_t rule = 0;  // its number in the tally
+    std::string_view subject{};
+    Sums sums{};
+  };
+
+  Ledger(const SpendingOptions& options, bool hides_subjects);
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  bool is_on() const { return options_.subjects > 0; }
+  const SpendingOptions& options() const { return options_; }
+  // The form in which an id is stored: the subject, or its hash.
+  std::string kept_id(std::string id) const;
+  // Converts loaded accounts in the same way. Returns whether any id changed.
+  bool hide(DayAccounts& accounts) const;
+
+  // Assigns the number to this rule from now on.
+  void learn(std::uint32_t number, std::string_view rule);
+  // If memory runs out, the lines are lost.
+  void add(std::span<const Line> lines, Micros now) noexcept;
+
+  // enter_all()
+  //
+  // Enters all lines that threads have gathered. Closes past days, and deletes days beyond the retention.
+  void enter_all(Micros now);
+
+  // Call after enter_all(). Both days are included.
+  std::vector<DayAccounts> days(std::int64_t from, std::int64_t to) const;
+  // Loads accounts that were saved as text. Fails if the day has data already.
+  Result<void> take(std::string text, Micros now);
+
+  // unsaved(), saved()
+  //
+  // The days that changed since they were last marked as saved, with their versions. Enters all lines first.
+  std::vector<SavedSpending> unsaved(Micros now);
+  void saved(std::int64_t day, std::uint64_t version);
+
+  SpendingStats stats() const;
+
+ private:
+  static constexpr std::size_t kSlots = 1'024;  // lines of a thread; a power of two
+  static constexpr std::size_t kUsedMax = 768;  // slots in use
+  static constexpr std::size_t kIdBytes = 91;   // a longer id is entered at once
+
+  struct alignas(64) Slot {  // most of them touch only one cache line
+    std::uint64_t mark = 0;  // 0: empty
+    Sums sums;
+    std::uint32_t rule;
+    std::uint8_t size;
+    std::array<char, kIdBytes> id;
+  };
+  struct Slots {
+    std::array<std::uint16_t, kUsedMax> used;  // indexes in order of insertion
+    std::array<Slot, kSlots> slots;
+  };
+  // Half the price of a mutex without contention. Only readers, or a seventeenth thread, contend for it.
+  class Turn {
+   public:
+    void lock() {
+      while (is_taken_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    }
+    void unlock() { is_taken_.store(false, std::memory_order_release); }
+
+   private:
+    std::atomic<bool> is_taken_{false};
+  };
+  struct alignas(64) Stripe {
+    Turn writing;  // guards the rest; locked before books_
+    std::int64_t day = 0;
+    std::size_t used = 0;
+    std::unique_ptr<Slots> slots{};
+  };
+  struct Day {
+    std::unique_ptr<Sheet> sheet{};             // null: the day is closed
+    std::shared_ptr<const Sheet> closing{};     // of a day being closed, until its text exists
+    std::shared_ptr<const std::string> text{};  // of a closed day
+    std::vector<std::uint32_t> rules{};         // the number in the sheet, by number in the tally
+    std::uint64_t version = 0, saved = 0;
+  };
+
+  void put(Stripe& stripe, const Line& line);
+  void enter(Stripe& stripe);
+  void enter_line(Day& day, const Line& line);
+  void enter_slots(Day& day, const Slots& slots, std::span<const std::uint16_t> used);
+  std::uint32_t sheet_rule(Day& day, std::uint32_t rule) const;
+  Day& open(std::int64_t day);
+  void close_before(std::int64_t day);  // call without any lock
+  void forget(std::int64_t day);
+
+  const SpendingOptions options_;
+  const bool hides_subjects_;
+  const std::uint64_t secret_;
+  std::unique_ptr<std::array<Stripe, kStripes>> stripes_;
+
+  mutable std::mutex books_;        // guards what follows
+  std::vector<std::string> names_;  // of rules, by number
+  std::map<std::int64_t, Day> days_;
+  std::uint64_t evicted_before_ = 0;  // of deleted sheets
+  std::uint64_t lost_ = 0;
+
+  std::atomic<std::int64_t> close_before_{0};  // days before this one to close; 0: none
+};
+
+}  // namespace weir
