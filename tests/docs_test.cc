@@ -1,15 +1,18 @@
 // The pages are true where a program can tell: every quota that docs/algorithms.md shows is read as the page says,
-// every whole config in a page is one, docs/configuration-reference.md is what the program prints, and every test that
-// docs/guarantees.md and docs/security.md name exists. (The README's examples are run by tests/readme.sh.)
+// every whole config in a page is one, docs/configuration-reference.md is what the program prints, every test that
+// docs/guarantees.md and docs/security.md name exists, and links lead to pages and headings that exist. (The README's
+// examples are run by tests/readme.sh.)
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,12 +41,32 @@ std::string sources_of(const std::string& label) {
     }
     return text;
   }
-  const auto folder = source_path(label == "limiter" ? "src" : "src/" + label);
+  const auto folder = source_path("src/" + label);
   if (!std::filesystem::is_directory(folder)) return text;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().string().ends_with("_test.cc")) text += text_of(entry.path());
   }
   return text;
+}
+
+std::string without_code(const std::string& text) { return std::regex_replace(text, std::regex("```[^`]*```"), ""); }
+
+// The anchors of a page's headings, as GitHub makes them: `## A *b* (c)` is #a-b-c.
+std::set<std::string> headings_of(const std::string& text) {
+  static const std::regex heading(R"((?:^|\n)#+ ([^\n]*))");
+  std::set<std::string> anchors;
+  const std::string plain = without_code(text);
+  for (std::sregex_iterator at(plain.begin(), plain.end(), heading), end; at != end; ++at) {
+    std::string anchor = "#";
+    for (const char c : (*at)[1].str()) {
+      if (c == ' ') anchor += '-';
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_') {
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      }
+    }
+    anchors.insert(anchor);
+  }
+  return anchors;
 }
 
 // Whether `LABEL/Suite.Behaviour` names a test; a star stands for any name.
@@ -89,6 +112,50 @@ void expect_tests_in(const std::string& page_name) {
 TEST(Docs, NameATestThatExistsForEveryPromise) {
   expect_tests_in("docs/guarantees.md");
   expect_tests_in("docs/security.md");
+}
+
+TEST(Docs, LinkToPagesAndHeadingsThatExist) {
+  static const std::regex link(R"(\]\(([^)#\s]*)(#[^)\s]*)?\))");
+  std::vector<std::filesystem::path> pages;
+  for (const char* page : {"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "src/README.md"}) {
+    pages.emplace_back(source_path(page));
+  }
+  for (const char* folder : {"docs", "examples"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path(folder))) {
+      if (entry.path().extension() == ".md") pages.push_back(entry.path());
+    }
+  }
+  int links = 0;
+  for (const auto& page : pages) {
+    const std::string text = without_code(text_of(page));
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) {
+      const std::string to = (*at)[1], heading = (*at)[2];
+      if (to.find(':') != to.npos) continue;  // on the web
+      const auto target = to.empty() ? page : page.parent_path() / to;
+      ++links;
+      EXPECT_TRUE(std::filesystem::exists(target)) << page << " links to " << to;
+      if (heading.empty()) continue;
+      const std::set<std::string> headings = headings_of(text_of(target));
+      EXPECT_EQ(headings.count(heading), 1U) << page << " links to " << to << heading;
+    }
+  }
+  EXPECT_GT(links, 100);
+}
+
+TEST(Docs, WalkThroughFilesThatExist) {
+  static const std::regex file(R"(`([a-z0-9_/]+\.(h|cc|lua))`)");
+  std::set<std::string> known;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path("src"))) {
+    const std::string path = entry.path().lexically_relative(source_path("src")).generic_string();
+    known.insert(path);
+    known.insert(entry.path().filename().string());
+  }
+  const std::string text = text_of(source_path("src/README.md"));
+  int files = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), file), end; at != end; ++at, ++files) {
+    EXPECT_EQ(known.count((*at)[1]), 1U) << "src/README.md names " << (*at)[1];
+  }
+  EXPECT_GT(files, 10);
 }
 
 TEST(Docs, ShowQuotasThatAreReadAsTheySay) {

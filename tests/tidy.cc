@@ -260,6 +260,37 @@ Findings check_layers(const File& file, const Paths& known) {
   return findings;
 }
 
+Findings check_folder_table(const File& contributing) {
+  static const std::regex row(R"(^\| `(?:include/weir/|src/(\w+)[/.]\w*)` \|.*\| ([^|]*) \|$)");
+  static const std::regex name(R"([a-z_]+(?:\.h)?)");
+  Findings findings;
+  std::set<std::string> seen;
+  const auto lines = lines_of(contributing.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::smatch match;
+    if (!std::regex_search(lines[i], match, row)) continue;
+    const std::string layer = match[1].matched ? match[1].str() : "public", cell = match[2];
+    std::set<std::string> listed;
+    for (std::sregex_iterator at(cell.begin(), cell.end(), name), end; at != end; ++at) listed.insert(at->str());
+    if (cell == "the standard library only") listed.clear();
+    seen.insert(layer);
+    const auto wanted = kMayInclude.find(layer);
+    if (wanted == kMayInclude.end()) {
+      findings.push_back({contributing.path, i + 1, "no layer is called '" + layer + "'"});
+    } else if (listed != wanted->second) {
+      std::string all;
+      for (const std::string& one : wanted->second) all += " " + one;
+      findings.push_back({contributing.path, i + 1, "'" + layer + "' may include:" + all});
+    }
+  }
+  for (const auto& [layer, unused] : kMayInclude) {
+    if (seen.count(layer) == 0 && !ends_with(layer, ".h")) {
+      findings.push_back({contributing.path, 1, "the table of folders leaves out '" + layer + "'"});
+    }
+  }
+  return findings;
+}
+
 Findings check_clock(const File& file) {
   static const std::regex reads(
       R"(\b(system|steady|high_resolution|utc|tai|gps|file)_clock\b|\bclock_type\b|\bclock_gettime\b|\bgettimeofday\b)"

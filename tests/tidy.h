@@ -31,6 +31,9 @@ using Paths = std::set<std::string>;
 // paths of all files: it tells a neighbour from a file in src/.
 Findings check_layers(const File& file, const Paths& known);
 
+// The row of each folder in the table of CONTRIBUTING.md is the row of that layer.
+Findings check_folder_table(const File& contributing);
+
 // Only src/base/clock.cc asks the system for the time.
 Findings check_clock(const File& file);
 

@@ -87,6 +87,13 @@ TEST(Tidy, EachLayerIncludesOnlyWhatItsRowAllows) {
   expect_none([&](const File& file) { return check_layers(file, known); });
 }
 
+TEST(Tidy, TheTableOfFoldersIsThatOfTheLayers) {
+  const File* contributing = find("CONTRIBUTING.md");
+  ASSERT_NE(contributing, nullptr);
+  const Findings findings = check_folder_table(*contributing);
+  EXPECT_TRUE(findings.empty()) << to_string(findings);
+}
+
 TEST(Tidy, OnlyTheClockReadsTheTime) { expect_none(check_clock); }
 
 TEST(Tidy, EveryLuaFileOfAnAlgorithmHasItsTwinAndIsInTheScript) {
@@ -174,6 +181,14 @@ TEST(TidyRules, EveryOtherLayerKeepsItsRow) {
   EXPECT_NE(layers("src/helpers/a.h", "#include \"weir/clock.h\"\n"), "");
   EXPECT_EQ(layers("tests/a_test.cc", "#include \"store/b.h\"\n#include \"algorithm/b.h\"\n"), "");
   EXPECT_EQ(layers("src/algorithm/a.h", "// #include \"store/b.h\"\n/* \n#include \"store/b.h\"\n*/\n"), "");
+}
+
+TEST(TidyRules, ATableOfFoldersMayNotBeWrong) {
+  const std::string all = to_string(check_folder_table({"C.md", "| `src/resp/` | RESP | `base` |\n"}));
+  EXPECT_TRUE(says(all, "C.md:1: 'resp' may include:\n")) << all;
+  EXPECT_TRUE(says(all, "leaves out 'gate'")) << all;
+  EXPECT_FALSE(says(all, "leaves out 'resp'")) << all;
+  EXPECT_TRUE(says(to_string(check_folder_table({"C.md", "| `src/nothing/` | x | public |\n"})), "no layer is called"));
 }
 
 TEST(TidyRules, TheTimeIsReadInOneFile) {
