@@ -73,7 +73,6 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"cli", {"io", "library"}},
     {"serve", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
-    {"src/algorithm/limit.cc", {"io"}},                 // assertion_failed() prints before it stops the program
     {"src/base/fiber.cc", {"library"}},                 // the sanitizers' headers
     {"src/base/redis_url.cc", {"sockets"}},             // how long the path of a unix socket may be
     {"src/cli/top_command.cc", {"sockets"}},            // poll() of the keyboard

@@ -5,8 +5,6 @@
 #include "algorithm/limit.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -190,11 +188,6 @@ bool operator==(const Limit& a, const Limit& b) {
   if (numbers(a) != numbers(b)) return false;
   if (a.calendar == nullptr || b.calendar == nullptr) return a.calendar == b.calendar;
   return a.calendar->unit() == b.calendar->unit() && a.calendar->zone_name() == b.calendar->zone_name();
-}
-
-void assertion_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
-  std::abort();
 }
 
 }  // namespace weir

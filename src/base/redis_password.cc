@@ -1,4 +1,4 @@
-// Reads the password file at each use, so that the password can change without a restart. See url.h. Tested by
+// Reads the password file at each use, so that the password can change without a restart. See redis_url.h. Tested by
 // redis_url_test.cc and client_test.cc.
 #include <fcntl.h>
 #include <unistd.h>

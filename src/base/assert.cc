@@ -1,0 +1,14 @@
+// Ends the program when an assertion is false. See WEIR_ASSERT in weir/result.h. Any thread.
+#include <cstdio>
+#include <cstdlib>
+
+#include "weir/result.h"
+
+namespace weir {
+
+void assertion_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
+  std::abort();
+}
+
+}  // namespace weir
