@@ -1,4 +1,5 @@
-// Ends the program when an assertion is false. See WEIR_ASSERT in weir/result.h. Any thread.
+// Ends the program when an assertion is false, after it has said which. See WEIR_ASSERT in weir/result.h. Any thread.
+// It is here, since any folder may assert. Tested by the tests of what asserts.
 #include <cstdio>
 #include <cstdlib>
 
