@@ -310,6 +310,36 @@ Findings check_clock(const File& file) {
   return findings;
 }
 
+Findings check_one_definition(const std::vector<File>& files) {
+  static const std::regex opens(R"(^namespace ([\w:]*) ?\{)");
+  static const std::regex type(
+      R"(^(?:struct|class|enum class) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?: :[^:].*)? \{)");
+  std::map<std::string, std::string> first;
+  Findings findings;
+  for (const File& file : files) {
+    if (layer_of(file.path).empty() || !is_cpp(file.path) || is_test(file.path)) continue;
+    std::vector<std::string> inside;
+    const auto lines = lines_of(file.text);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      std::smatch match;
+      if (std::regex_search(lines[i], match, opens)) {
+        inside.push_back(match[1].length() == 0 ? file.path : match[1].str());  // an unnamed one is the file's own
+      } else if (starts_with(lines[i], "}  // namespace") && !inside.empty()) {
+        inside.pop_back();
+      } else if (std::regex_search(lines[i], match, type)) {
+        std::string name;
+        for (const std::string& space : inside) name += space + "::";
+        const std::string place = file.path + ":" + std::to_string(i + 1);
+        const auto [earlier, is_new] = first.try_emplace(name + match[1].str(), place);
+        if (is_new) continue;
+        findings.push_back(
+            {file.path, i + 1, match[1].str() + " is defined in " + earlier->second + ", too; rename one"});
+      }
+    }
+  }
+  return findings;
+}
+
 Findings check_twins(const File& lua, const File& header) {
   static const std::regex lua_function(R"(^\s*local\s+function\s+(\w+))");
   static const std::regex cpp_function(R"(^(?:\[\[[\w:]+\]\] )?[A-Za-z_][\w:<>,&* ]*[&* ](\w+)\()");

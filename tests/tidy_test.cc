@@ -96,6 +96,11 @@ TEST(Tidy, TheTableOfFoldersIsThatOfTheLayers) {
 
 TEST(Tidy, OnlyTheClockReadsTheTime) { expect_none(check_clock); }
 
+TEST(Tidy, NoTypeIsDefinedTwice) {
+  const Findings findings = check_one_definition(checkout());
+  EXPECT_TRUE(findings.empty()) << to_string(findings);
+}
+
 TEST(Tidy, EveryLuaFileOfAnAlgorithmHasItsTwinAndIsInTheScript) {
   const File* assembly = find("cmake/script.cmake");
   ASSERT_NE(assembly, nullptr);
@@ -202,6 +207,20 @@ TEST(TidyRules, TheTimeIsReadInOneFile) {
   EXPECT_NE(clock("src/algorithm/a.lua", "local now = os.time()\n"), "");
   EXPECT_EQ(clock("src/store/a.cc", "// steady_clock would do\nlog(\"steady_clock\"); clock->now(); run_time(0);\n"),
             "");
+}
+
+TEST(TidyRules, ATypeThatIsDefinedTwiceIsSeen) {
+  const std::string in_weir = "namespace weir {\nstruct A {\n};\n";
+  const auto found = [&](const std::string& more) {
+    return to_string(check_one_definition({{"src/table/a.h", in_weir}, {"src/policy/b.h", more}}));
+  };
+  EXPECT_TRUE(says(found("namespace weir {\nenum class A : int { x };\n"),
+                   "src/policy/b.h:2: A is defined in src/table/a.h:2"));
+  EXPECT_TRUE(
+      says(found("namespace weir {\nnamespace c {\n}  // namespace c\nclass A final : public B {\n"), "b.h:4: A"));
+  EXPECT_EQ(found("namespace weir::table {\nstruct A {\n"), "");
+  EXPECT_EQ(found("namespace weir {\nnamespace {\nstruct A {\n"), "");
+  EXPECT_EQ(found("namespace weir {\nstruct A;\nstruct A::Impl {\n"), "");
 }
 
 TEST(TidyRules, TwinsHaveTheSameFunctionsInTheSameOrder) {

@@ -221,11 +221,11 @@ Result<std::vector<std::string>> Control::take_files(Found found) {
   return installed;
 }
 
-Result<std::vector<std::string>> Control::reload(Reading reading) {
+Result<std::vector<std::string>> Control::reload(ReloadWhen when) {
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   Found found = find_files();
-  if (reading == Reading::if_changed && found.mark == seen_) return std::vector<std::string>{};
+  if (when == ReloadWhen::if_changed && found.mark == seen_) return std::vector<std::string>{};
   seen_ = found.mark;
   auto result = take_files(std::move(found));
   tell_reload(result, limiter_.now());

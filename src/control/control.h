@@ -98,7 +98,7 @@ struct RuleView {
   std::string configured_mode{};  // its mode without changes
 };
 
-enum class Reading : std::uint8_t { always, if_changed };
+enum class ReloadWhen : std::uint8_t { always, if_changed };
 
 class Control {
  public:
@@ -113,7 +113,7 @@ class Control {
   //
   // Reads all files again and returns one line for each difference. If a file is invalid or the difference is too
   // large, everything stays as it is.
-  Result<std::vector<std::string>> reload(Reading reading = Reading::always);
+  Result<std::vector<std::string>> reload(ReloadWhen when = ReloadWhen::always);
   // Ends changes whose time is over, and applies changes of other processes. Call it about once a second.
   void tick();
 

@@ -223,12 +223,12 @@ TEST_F(ControlTest, ABadFileChangesNothingAndIsToldWithItsPlace) {
   ASSERT_TRUE(control->reload());
   EXPECT_TRUE(control->status().last_reload.ok);
   EXPECT_EQ(control->status().reloads_ok, 1U);
-  ASSERT_TRUE(control->reload(Reading::if_changed));
+  ASSERT_TRUE(control->reload(ReloadWhen::if_changed));
   EXPECT_EQ(control->status().reloads_ok, 1U) << "it is as it was";
   std::filesystem::remove(folder.at("w.yaml"));
-  EXPECT_FALSE(control->reload(Reading::if_changed));
+  EXPECT_FALSE(control->reload(ReloadWhen::if_changed));
   EXPECT_EQ(control->status().reloads_failed, 5U);
-  EXPECT_TRUE(control->reload(Reading::if_changed)) << "gone as before: nothing new to tell";
+  EXPECT_TRUE(control->reload(ReloadWhen::if_changed)) << "gone as before: nothing new to tell";
   EXPECT_EQ(control->status().reloads_failed, 5U);
 }
 

@@ -33,7 +33,7 @@ void Reloader::work(const std::stop_token& stop) {
       (void)control_.reload();
       if (done_) done_();
     } else if (watches_ && (has_happened || turns % kLookEvery == 0)) {
-      (void)control_.reload(Reading::if_changed);
+      (void)control_.reload(ReloadWhen::if_changed);
     }
     control_.tick();
   }

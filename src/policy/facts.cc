@@ -48,7 +48,7 @@ std::string_view without_port(std::string_view host) {
 
 }  // namespace
 
-Facts::Facts(const Request& request, const Reading& reading) : request_(request), reading_(reading) {
+Facts::Facts(const Request& request, const RequestReading& reading) : request_(request), reading_(reading) {
   if (request.path.size() <= kPathBytesMax) {
     path_ = normal_path(request.path, reading.path_case, path_scratch_);
     const bool is_as_sent = path_.data() == request.path.data() && path_.size() == request.path.size();

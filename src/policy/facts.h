@@ -25,14 +25,14 @@ inline constexpr std::size_t kPathBytesMax = 8'192;
 inline constexpr std::size_t kRequestAttributesMax = 1'000;  // of headers, and of entries
 
 // How requests are read: the part of a policy that is not rules.
-struct Reading {
+struct RequestReading {
   PathCase path_case = PathCase::folded;
   ProxyTrust trust{};
 };
 
 class Facts {
  public:
-  Facts(const Request& request, const Reading& reading);
+  Facts(const Request& request, const RequestReading& reading);
   Facts(const Facts&) = delete;
   Facts& operator=(const Facts&) = delete;
 
@@ -57,7 +57,7 @@ class Facts {
 
  private:
   const Request& request_;
-  const Reading& reading_;
+  const RequestReading& reading_;
   std::string path_scratch_, host_scratch_, query_scratch_;
   std::string_view path_, query_;
   bool has_readings_ = false;  // other than normal_path()

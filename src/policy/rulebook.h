@@ -151,7 +151,7 @@ class Rulebook {
   Rulebook& operator=(const Rulebook&) = delete;
 
   const Policy& policy() const { return policy_; }
-  const Reading& reading() const { return reading_; }
+  const RequestReading& reading() const { return reading_; }
   const BookRule& rule(std::uint32_t number) const { return rules_[number]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(rules_.size()); }
   const BookLimit& limit(std::uint32_t number) const { return limits_[number]; }
@@ -222,7 +222,7 @@ class Rulebook {
   std::uint32_t pattern_of(std::uint32_t rule, Facts& facts) const;
 
   Policy policy_;
-  Reading reading_;
+  RequestReading reading_;
   TextStore texts_;
   std::deque<BookConditions> conditions_;
   std::map<std::string, std::vector<Dimension>> pers_;       // by the text of `per`
