@@ -16,8 +16,8 @@
 #include <string>
 
 #include "algorithm/limit.h"
-#include "cli/state.h"
 #include "limiter/find_calendar.h"
+#include "limiter/state.h"
 #include "store/memory_store.h"
 #include "table/contents.h"
 #include "table/file.h"

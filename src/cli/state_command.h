@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/state.h"
+#include "limiter/state.h"
 
 namespace weir {
 

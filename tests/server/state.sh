@@ -1,5 +1,5 @@
 # `weir state`: what it says to those who name the wrong file or mistype. What it does with a right one is tested in
-# src/cli/state_test.cc, src/table/resize_test.cc and survive.sh.
+# src/limiter/state_test.cc, src/table/resize_test.cc and survive.sh.
 source "$(dirname "$0")/lib.bash"
 
 run() { timeout 600 "$program" "$@" 2>&1; }

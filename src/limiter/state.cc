@@ -1,6 +1,6 @@
 // Formats what table/contents.h reads from a state file, as text or JSON. See state.h.
 
-#include "cli/state.h"
+#include "limiter/state.h"
 
 #include <algorithm>
 #include <cinttypes>

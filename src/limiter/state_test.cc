@@ -1,6 +1,6 @@
 // The output of `weir state` for a file with known keys.
 
-#include "cli/state.h"
+#include "limiter/state.h"
 
 #include <gtest/gtest.h>
 
