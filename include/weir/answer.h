@@ -62,7 +62,7 @@ struct LimitAnswer {
 struct Answer {
   bool allowed = false;
   Why why = Why::no_rule;
-  std::string_view rule{};             // the rule that decided or exempted, or that misses an attribute; empty: none
+  std::string_view rule{};             // the rule that decided or exempts, or that requires `missing`; empty: none
   std::string missing{};               // the missing attribute that the rule requires: `header:x-org`
   std::size_t binding = 0;             // index into `limits`: the denial with the longest wait, else the tightest
   std::vector<LimitAnswer> limits{};   // in the order of the rules

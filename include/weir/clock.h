@@ -20,7 +20,7 @@ using Micros = std::chrono::microseconds;
 // Every wall-clock time in a decision is below this many microseconds: the year 2112.
 inline constexpr std::int64_t kTimeEnd = std::int64_t{1} << 52;
 
-// One thread sleeps on it and any thread may wake that thread. A wake() before the sleep is not lost: the next sleep
+// One thread sleeps on a Sleeper, and any thread may wake it. A wake() before the sleep is not lost: the next sleep
 // returns at once.
 class Sleeper {
  public:
@@ -67,7 +67,7 @@ std::chrono::nanoseconds read_stopwatch();
 //
 // The boot clock plus an offset in memory that several processes share, so that they all read the same time. About
 // once a second it stores the time in `latest_us`. After the next boot, time continues from there. Both values lie in
-// a table, which must outlive the clock.
+// the memory of a table, which must outlive the clock.
 std::shared_ptr<const Clock> make_shared_clock(const std::int64_t& offset_us, std::int64_t& latest_us);
 
 // A clock that moves only by set() and advance(). It can also be set back, for tests.

@@ -15,7 +15,7 @@ namespace weir {
 struct RuleExplanation {
   std::string rule{};
   bool applies = false;
-  std::string reason{};  // why it does not apply, or how it does: enforced, in shadow
+  std::string reason{};  // why it does not apply, or how it does: enforced, in shadow mode
   std::string key{};     // what the rule would count this request by
   struct State {
     std::string quota{};
@@ -23,13 +23,13 @@ struct RuleExplanation {
     std::int64_t cost = 1;
     Decision decision{};       // what it would decide now
     std::string worst_case{};  // the most that the limit can admit
-    std::string when_away{};   // the same for a fleet while Redis is unavailable; empty: not shared
+    std::string when_away{};   // the same for a fleet while Redis is unavailable; empty: no fleet
   };
   std::vector<State> limits{};
 };
 
-// One of several ways in which HTTP servers read the path. The rules judge each one on its own, and the request pays
-// for all.
+// One of several ways in which HTTP servers read the path. The rules judge each reading on its own, and the request is
+// charged for all of them.
 struct ReadingExplanation {
   std::string path{};
   std::string outcome{};               // skipped, unlimited by a rule, charged, ...

@@ -8,9 +8,9 @@
 //   weir::AsyncLimiter async(limiter, *fleet);          // or does not wait
 //   async.check(charges, [](weir::Result<weir::Verdict> verdict) { ... });
 //
-// It is a component of its own, weir::fleet, because it needs OpenSSL. Open a fleet after a fork, not before. Any
-// thread may call any member at any time, except turn() and destructors. Tested by tests/fleet_embed_test.cc; the
-// guide is docs/embed.md.
+// Link the separate library weir::fleet: it needs OpenSSL, which the core does not. Open a fleet after a fork, not
+// before. Any thread may call any member at any time, except turn() and destructors. Tested by
+// tests/fleet_embed_test.cc; the guide is docs/embed.md.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +67,8 @@ class Fleet {
   bool is_strict() const noexcept;
   // wait_until_strict()
   //
-  // Blocks until is_strict(), for `most` at longest. For the start of a service: until the first connection stands,
-  // the fallback decides. Returns false if the time runs out first.
+  // Blocks until is_strict(), for `most` at longest. For the start of a service: until the first connection is
+  // established, the fallback decides. Returns false if the time runs out first.
   bool wait_until_strict(Micros most) const noexcept;
 
   FleetStats stats() const noexcept;
@@ -93,7 +93,7 @@ enum class Driving : std::uint8_t { by_thread, by_hand };
 
 struct AsyncOptions {
   Driving driving = Driving::by_thread;
-  std::size_t most = 10'000;  // checks in flight at once
+  std::size_t most = 10'000;  // calls of check() and run() in flight at once
 };
 
 // A limiter of a fleet that does not block its caller. Make it after the limiter, so that it is destroyed first: the
@@ -113,7 +113,7 @@ class AsyncLimiter {
   // check()
   //
   // Like Limiter::check_all(). Copies everything that the charges refer to. The callback runs exactly once. If `most`
-  // checks are in flight, or memory runs out, it runs within this call, with an error. Otherwise it runs within
+  // calls are in flight, or memory runs out, it runs within this call, with an error. Otherwise it runs within
   // turn(): on the thread that calls turn(), or with Driving::by_thread on this object's own.
   void check(std::span<const Charge> charges, Callback callback) noexcept;
 
@@ -121,11 +121,12 @@ class AsyncLimiter {
   //
   // Runs other work the same way. `work` may call the limiter, or a gate on it, any number of times. Whenever a call
   // waits for Redis, other work continues. `work` runs on a small stack (128 KiB), so it should do little else.
-  // `done` runs afterwards, on the thread's own stack. Returns false, and calls neither, if `most` are in flight or
-  // memory runs out. Inside `work`, wait() returns an error, and wait_async() and cancel_wait() block other work
+  // `done` runs afterwards, on the thread's own stack. Returns false, and calls neither, if `most` calls are in flight
+  // or memory runs out. Inside `work`, wait() returns an error, and wait_async() and cancel_wait() block other work
   // while they wait for Redis.
   bool run(Function work, Function done) noexcept;
 
+  // Calls of check() and run() in flight.
   std::size_t under_way() const noexcept;
 
   // turn()

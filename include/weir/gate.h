@@ -37,7 +37,7 @@ struct RuleReservation {
 };
 
 struct GateOptions {
-  KeyNames key_names = KeyNames::plain;  // hashed: the subjects of spending, too, but without a secret
+  KeyNames key_names = KeyNames::plain;  // hashed: also hashes the subjects of spending, but without a secret
   SpendingOptions spending{};
 };
 
@@ -50,7 +50,7 @@ class Gate {
 
   // apply()
   //
-  // Puts the policy in force, or changes nothing. The returned lines list what changed and which counts start from
+  // Puts the policy in force, or changes nothing. The returned lines list what changed and which counts start at
   // zero.
   Result<PolicyChanges> apply(Policy policy, Force force = Force::no) noexcept;
   // The same with other plans, see use_plans(). Every request sees both the new policy and the new plans, or neither.
@@ -73,7 +73,7 @@ class Gate {
   //
   // Charges every limit that the rules apply to this request, or none of them.
   Result<Answer> check(const Request& request) noexcept;
-  // The same under rules loaded before. Reuses the memory of `answer`.
+  // The same under rules loaded before. Fills `answer`, reusing its memory.
   Result<void> check(const std::shared_ptr<const Rulebook>& rules, const Request& request, Answer& answer) noexcept;
 
   // peek()

@@ -40,8 +40,9 @@ Result<Limit> compile(std::string_view quota, std::optional<Algorithm> algorithm
 
 // phased()
 //
-// Returns the same fixed window of a period, but its windows begin `phase_us` after multiples of the period since the
-// epoch. So each key can have its own boundaries. The phase must be at least 0 and less than the period.
+// For a fixed window with a period: returns the same limit with windows that begin `phase_us` after multiples of the
+// period since the epoch. So each key can have its own boundaries. The phase must be at least 0 and less than the
+// period.
 Result<Limit> phased(Limit limit, std::int64_t phase_us);
 
 }  // namespace weir

@@ -64,7 +64,7 @@ struct WaitOptions {
 
 struct ReserveOptions {
   std::string_view id{};           // the caller's own; empty: the limiter makes a random one
-  Micros lasts = kRequestIdLasts;  // can be settled this long, or some 2 min longer; then stays charged
+  Micros lasts = kRequestIdLasts;  // time to settle it; some 2 min more may be granted. Then it stays charged
 };
 
 struct Reservation {
@@ -76,10 +76,10 @@ struct LimiterStats {
   std::uint64_t keys = 0;       // live keys, as size()
   std::uint64_t capacity = 0;   // places for keys; beyond some 90 % new keys evict others
   std::uint64_t evicted = 0;    // keys evicted before their limit was full again
-  std::uint64_t early = 0;      // requests of new keys that were denied for what evicted keys had used
+  std::uint64_t early = 0;      // requests of new keys, denied because of what evicted keys had used
   std::uint64_t no_room = 0;    // requests denied because a ticket, a log or permits in flight did not fit
   std::uint64_t bytes = 0;      // of the whole table
-  std::uint64_t compacted = 0;  // sliding_log logs that became two counters, since the arena for logs was full
+  std::uint64_t compacted = 0;  // sliding_log logs that became two counters, because the arena for logs was full
 };
 
 class Limiter {
@@ -133,7 +133,7 @@ class Limiter {
   // preview()
   //
   // What a check of this cost would return, except that `remaining` is what is left before the charge. Changes
-  // nothing, under any version of the limit.
+  // nothing, even if the state belongs to another version of the limit.
   Result<Decision> preview(std::string_view key, const Limit& limit, std::int64_t cost = 1) noexcept;
   // The same with the charge's fallback, for a fleet whose Redis is unavailable.
   Result<Decision> preview(const Charge& charge) noexcept;
@@ -164,7 +164,7 @@ class Limiter {
   // Blocks until the permits are available, and charges them. If they cannot be available by the deadline, a time of
   // now(), it returns at once, denied; `retry_after` is when they could be available if no other caller charges the
   // key. Waiters for one key are served in order of arrival. A leaky bucket's delay is waited out. Too many waiters,
-  // a requested stop and the end of the limiter are errors. In all these cases nothing stays charged.
+  // a requested stop and the end of the limiter are errors. A denial or an error leaves nothing charged.
   Result<Decision> wait(std::string_view key, Micros deadline, const WaitOptions& options = {}) noexcept;
   Result<Decision> wait(std::string_view key, const Limit& limit, Micros deadline,
                         const WaitOptions& options = {}) noexcept;
@@ -180,7 +180,7 @@ class Limiter {
 
   // cancel_wait()
   //
-  // True if the call was still waiting: cancel_wait() has run its callback, with an error. False if the limiter's
+  // True if the wait was still pending: cancel_wait() has then run its callback, with an error. False if the limiter's
   // thread has run the callback or is running it.
   bool cancel_wait(WaitId id) noexcept;
   // How many calls wait now, in either form.

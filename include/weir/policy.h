@@ -79,8 +79,8 @@ struct RuleCost {
 
 // An extra delay in retry_after, different for each client, so that clients do not all retry at once.
 struct RetryJitter {
-  int percent = 0;  // of the wait
-  Micros most{0};   // or at most this
+  int percent = 0;  // at most this part of the wait
+  Micros most{0};   // or at most this time; used if percent is 0
   friend bool operator==(const RetryJitter&, const RetryJitter&) = default;
 };
 
@@ -95,7 +95,7 @@ struct RuleLimit {
 struct PlanTier {
   std::string name{};
   std::vector<RuleLimit> limits{};  // all apply; from the shortest period to the longest
-  bool unlimited = false;           // then there are none
+  bool unlimited = false;           // then there are no limits
   friend bool operator==(const PlanTier&, const PlanTier&) = default;
 };
 
@@ -106,12 +106,12 @@ struct PlanPolicy {
   std::string fallback{};  // the plan of a subject that has none, `default` in the text
   std::vector<PlanTier> tiers{};
   int subjects = 100'000;      // to remember at most
-  Micros refresh{60'000'000};  // how often each is looked up again, notified of a change or not
+  Micros refresh{60'000'000};  // how often each is looked up again, even without a notification
   Micros wait{5'000};          // the longest that a check waits for the database
   friend bool operator==(const PlanPolicy&, const PlanPolicy&) = default;
 };
 
-// A place in the text, counted from 1. Not part of the policy's meaning, so all are equal.
+// A place in the text, counted from 1. Not part of the policy's meaning, so all positions compare equal.
 struct Position {
   std::int32_t line = 0;
   std::int32_t column = 0;
@@ -126,7 +126,7 @@ struct Rule {
   bool unlimited = false;                     // then there are no limits: only bans apply to requests that match
   bool by_plan = false;                       // then the limits are those of the subject's plan
   std::optional<Algorithm> plan_algorithm{};  // the algorithm of those limits
-  std::vector<PlanTier> tiers{};              // of Policy::plans, for a rule by plan; with its algorithm
+  std::vector<PlanTier> tiers{};              // the plans and their limits, if by_plan, parsed with plan_algorithm
   RuleCost cost{};
   Mode mode = Mode::enforce;
   int percent = 100;  // share of keys that an enforced rule enforces; the others are in shadow mode
@@ -138,7 +138,7 @@ struct Rule {
   std::string owner{};
   std::string reason{};
   std::optional<Micros> expires_at{};  // since the epoch; from then on as if it were off
-  bool by_hand = false;                // a runtime change, such as a ban; never from a config. Metrics count all as one
+  bool by_hand = false;  // a runtime change, such as a ban; never from a config. Metrics add up all such rules
   Position at{};
   friend bool operator==(const Rule&, const Rule&) = default;
 };
@@ -169,7 +169,8 @@ struct AnswerStyle {
 
 inline constexpr int kMaxChangeOff = 0;
 
-// The config files of Envoy's reference rate limit service: limits of its descriptors, which apply beside the rules.
+// The config files of Envoy's reference rate limit service: limits of its descriptors, which apply in addition to the
+// rules.
 struct EnvoyImport {
   std::string path{};  // a folder or one file, as written; empty: none
   Algorithm algorithm = Algorithm::fixed_window;
@@ -190,7 +191,7 @@ struct Policy {
   AnswerStyle answers{};
   PlanPolicy plans{};
   EnvoyImport envoy{};  // only servers read it
-  std::string store{};  // the same, at startup: where the state is; empty: memory, or as a flag says
+  std::string store{};  // only servers read it, at startup: where the state is; empty: memory, or as --store says
   std::vector<Rule> rules{};
   friend bool operator==(const Policy&, const Policy&) = default;
 };
@@ -216,8 +217,8 @@ std::string policy_schema();
 
 // policy_keys()
 //
-// Every key that a text may have, by its place, in the order of the parser's table; for man pages. A key of a value has
-// both names: `cost.header`. A key has either a `default_value` as YAML, or says in `if_absent` what applies
+// Every key that a text may have, by its place, in the order of the parser's table; for man pages. A key inside a map
+// has both names: `cost.header`. A key has either a `default_value` as YAML, or says in `if_absent` what applies
 // without the key. Each line of `examples` is a value as YAML.
 struct PolicyKey {
   enum class Place { config, rule, match, answers, plans };

@@ -12,7 +12,7 @@
 //   unit     = us | ms | s | min | h | day | week | month (30 days) | year (365 days), and their long forms
 //
 // If no algorithm is named, the text decides: `burst` means token_bucket, `calendar_` means fixed_window,
-// `concurrent` means concurrency, anything else sliding_window.
+// `concurrent` means concurrency, anything else sliding_window. Pure; any thread. Tested by quota_test.cc.
 #pragma once
 
 #include <cstdint>

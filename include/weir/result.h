@@ -15,7 +15,7 @@ namespace weir {
 enum class ErrorCode : std::uint8_t {
   invalid_argument,  // the caller's text or value is wrong
   out_of_range,      // well formed, but beyond a bound that the message names
-  not_found,         // there is nothing of this name
+  not_found,         // nothing has this name
   exhausted,         // a bounded resource is full
   unavailable,       // a file, a socket or a peer could not be used
 };

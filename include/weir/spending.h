@@ -13,7 +13,7 @@
 // shadow mode, bans and limits that clients send are not counted. Days are UTC, by the limiter's clock.
 //
 // Memory is bounded, so the numbers are bounds: a subject used at most `spent` and at least `spent - error`. The
-// error is 0 as long as a day has no more subjects than there are places. Plain values. Tested by
+// error is 0 as long as a day needs no more accounts than SpendingOptions::subjects. Plain values. Tested by
 // tests/spending_test.cc.
 #pragma once
 
@@ -31,7 +31,7 @@ namespace weir {
 inline constexpr std::size_t kSpendingSubjectsMax = 1'000'000;  // a larger number means this many
 
 struct SpendingOptions {
-  std::size_t subjects = 0;  // accounts per day, one for each rule and subject; 0: counting is off
+  std::size_t subjects = 0;  // accounts per day: one for each pair of rule and subject; 0: counting is off
   std::size_t days = 35;     // to keep, including today
 };
 

@@ -30,7 +30,7 @@ struct RuleCounts {
   std::uint64_t missing = 0;         // denied, too: the request lacked a required attribute
   std::uint64_t shadow_allowed = 0;  // shadow mode: it would have allowed
   std::uint64_t shadow_denied = 0;   // shadow mode: it would have denied
-  Micros last_hit{0};    // last request it applied to, since the epoch; 0: none. To 1 s if other rules decide
+  Micros last_hit{0};    // last request it applied to, since the epoch; 0: none. Up to 1 s early if other rules decide
   bool by_hand = false;  // as Rule::by_hand
 };
 
@@ -47,8 +47,8 @@ struct OtherCounts {
 enum class TopBy : std::uint8_t { hits, denied };
 
 // A key with many hits over the last minute or two. `hits` and `denied` may be too high, never too low. The one that
-// top_keys() was asked for is too high by `error` at most. A key of the same rule that is no longer tracked has at
-// most as many as any listed key. At high rates they are estimates from a sample.
+// top_keys() sorts by is too high by `error` at most. A key of the same rule that is not tracked has at most as many
+// as any listed key. At high rates they are estimates from a sample.
 struct TopKey {
   std::string rule{};
   std::string key{};  // `ip=192.0.2.1`, `user=42,path=/x`; unprintable bytes are escaped

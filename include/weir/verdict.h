@@ -101,9 +101,9 @@ struct Charge {
   std::int64_t cost = 1;         // 0 peeks, a negative cost refunds
   Fallback fallback = Fallback::local;
   KeySpace space = KeySpace::callers;  // other spaces are only for code that makes keys as src/base/key_space.h says
-  // Identifies a rule's limit across its versions: when a full table evicts a key of one version, the others count
-  // it, too. 0: the request brought the limit, which then has no other versions. A table keeps half of its 4,092
-  // limit numbers for limits of rules.
+  // Identifies a rule's limit across its versions: if a full table evicts a key of one version, what it had
+  // used also counts under the others. 0: the request brought the limit, which then has no other versions. A table
+  // keeps half of its 4,092 limit numbers for limits of rules.
   std::uint64_t family = 0;
 };
 

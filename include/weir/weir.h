@@ -34,7 +34,7 @@ enum {
   WEIR_OK = 0,
   WEIR_INVALID_ARGUMENT = 1,  // a text or a value is wrong
   WEIR_OUT_OF_RANGE = 2,      // well formed, but beyond a bound that the message names
-  WEIR_NOT_FOUND = 3,         // there is nothing of this name
+  WEIR_NOT_FOUND = 3,         // nothing has this name
   WEIR_EXHAUSTED = 4,         // a bounded resource is full, or memory ran out
   WEIR_UNAVAILABLE = 5        // a file could not be used, or the limiter is closing
 };
@@ -43,14 +43,14 @@ enum {
 // next such call; never NULL.
 const char* weir_last_error(void);
 
-// As the length of a text: the text ends with a zero byte.
+// Pass this as the length of a text that ends with a zero byte.
 #define WEIR_STRING ((size_t)-1)
-// As retry_after_us: the cost exceeds what the limit can ever allow.
+// The retry_after_us of a request whose cost exceeds what the limit can ever allow.
 #define WEIR_NEVER INT64_MAX
 
 typedef struct weir_options {
   size_t size;            // sizeof(weir_options); WEIR_OPTIONS sets it
-  const char* file;       // state file, shared by all processes that open it; NULL: in this process only
+  const char* file;       // state file, shared by all processes that open it; NULL: memory of this process
   uint64_t keys;          // capacity in live keys; 0: 1,000,000, or that of the file
   uint64_t log_bytes;     // for the events of sliding logs; 0: in proportion to the keys
   uint64_t waiters_max;   // callers that may wait at once; 0: 10,000
@@ -88,7 +88,7 @@ typedef struct weir_charge {
 
 // options may be NULL. Writes the handle only if it returns WEIR_OK.
 weir_status weir_open(const weir_options* options, weir_limiter** limiter);
-// Waiting calls return WEIR_UNAVAILABLE. No other call may be in flight. NULL is ignored.
+// Calls that wait in weir_wait() return WEIR_UNAVAILABLE. No other call may be in flight. NULL is ignored.
 void weir_close(weir_limiter* limiter);
 
 // quota: such as "100/minute", "10/s burst 50", "20 concurrent". algorithm: such as "token_bucket", or NULL to let
@@ -111,7 +111,7 @@ weir_status weir_check_once(weir_limiter* limiter, const char* id, size_t id_byt
                             size_t* binding);
 
 // Several independent requests, any number. statuses and decisions: arrays of `count`. Returns the first status that
-// is not WEIR_OK, but fills all of both. Aborts the program if there is no memory for that.
+// is not WEIR_OK, but fills both arrays in any case. Aborts the program if there is no memory for that.
 weir_status weir_check_many(weir_limiter* limiter, const weir_charge* charges, size_t count, weir_decision* decisions,
                             weir_status* statuses);
 
@@ -128,9 +128,9 @@ weir_status weir_acquire(weir_limiter* limiter, const weir_limit* limit, const c
 weir_status weir_release(weir_limiter* limiter, const char* key, size_t key_bytes, const char* id, size_t id_bytes,
                          int32_t* held);
 
-// Charges what the work may cost, for at most lasts_us (0: ten minutes). If allowed, `id` receives the reservation's
-// id. Then call commit, with the same keys and limits and the actual costs, or cancel, once. The unused part is
-// refunded as of the time of the reservation: a window that has ended refunds nothing.
+// Charges what the work may cost. If allowed, `id` receives the reservation's id. Settle it once, within lasts_us (0:
+// ten minutes): by weir_commit() with the same keys and limits and the actual costs, or by weir_cancel(). The unused
+// part is refunded as of the time of the reservation: a window that has ended refunds nothing.
 weir_status weir_reserve(weir_limiter* limiter, const weir_charge* charges, size_t count, int64_t lasts_us,
                          char id[WEIR_RESERVATION_BYTES], int32_t* allowed, weir_decision* decisions);
 weir_status weir_commit(weir_limiter* limiter, const char* id, const weir_charge* actual, size_t count,
