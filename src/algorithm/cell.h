@@ -3,7 +3,7 @@
 // A store keeps cells and makes their changes atomic, always in three steps. prepare() corrects a state that is ahead
 // of now, and that correction stays. decide() returns a decision and a proposal without changing anything. commit()
 // writes the proposal. refund() replaces decide() to refund an earlier charge. A cell's limit is the one that last
-// admitted a request; requests may bring other versions of it. The counterpart in Lua is store/script.lua. One
+// admitted a request; requests may bring other versions of it. The counterpart in Lua is fleet/script.lua. One
 // thread. Tested by differential_test.cc.
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 // It first removes whatever has that name, whether a leftover of a killed process or a link. It removes a link
 // instead of following it, so the link's target does not change. Only the owner may read the new file. Any thread.
-// Tested by admin/journal_test.cc, fleet/keepsake_test.cc and plans/plan_memory_test.cc.
+// Tested by control/journal_test.cc, fleet/keepsake_test.cc and plans/plan_memory_test.cc.
 #pragma once
 
 #include <fcntl.h>

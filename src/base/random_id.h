@@ -1,7 +1,7 @@
 // An unguessable id: 128 random bits as 32 lower-case hexadecimal digits.
 //
 // It must be unguessable because the id of a reservation or permit is enough to settle or release it. Any thread.
-// Tested through limiter_test.cc and server/http_reserve_test.cc.
+// Tested through limiter_test.cc and http_reserve_test.cc.
 #pragma once
 
 #include <cstdint>

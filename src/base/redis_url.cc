@@ -1,4 +1,4 @@
-// Parses addresses of Redis piece by piece, and prints them. See url.h.
+// Parses addresses of Redis piece by piece, and prints them. See redis_url.h.
 //
 // An error names the piece that is wrong, and never quotes what precedes the @.
 #include "base/redis_url.h"

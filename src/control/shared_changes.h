@@ -1,7 +1,7 @@
 // The interface of the fleet's shared list of changes: numbered lines.
 //
 // Calls may wait for the network, about a second at most, or longer for a list of many MiB that arrives slowly. Any
-// thread. Implemented by program/fleet_desk.h; tested by journal_shared_test.cc and tests/server/fleet_admin.sh.
+// thread. Implemented by serve/fleet_desk.h; tested by journal_shared_test.cc and tests/server/fleet_admin.sh.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class SharedChanges {
     std::string tail{};      // the end of the line with the requested number; empty: there is none
     std::vector<std::string> lines{};
   };
-  static constexpr std::size_t kTail = 32;  // bytes of a line; its check distinguishes it from others
+  static constexpr std::size_t kTail = 32;  // bytes; they contain the line's check, which differs between lines
   static constexpr std::size_t kLineMax = std::size_t{7} << 20;  // bytes; a policy of newlines takes six times its size
 
   // The lines after this number.

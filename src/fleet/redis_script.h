@@ -1,4 +1,4 @@
-// The script that decides inside Redis: the Lua twins of all algorithms and store/script.lua, which the build joins
+// The script that decides inside Redis: the Lua twins of all algorithms and script.lua, which the build joins
 // into one text. Send it with EVALSHA; the head of script.lua documents the call. Any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The parsed tree of a config text, YAML or JSON. yaml.cc builds it; policy_reader.cc interprets it.
+// The parsed tree of a config text, YAML or JSON. yaml.cc builds it; a Reader (reader.h) interprets it.
 //
 // A config may come from an untrusted source, so parsing is bounded: bytes, brackets, depth, aliases and nodes.
 // Duplicate keys are errors. Aliases are copied, so a node is a plain value. Pure; any thread may call it. Tested by

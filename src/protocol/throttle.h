@@ -6,7 +6,7 @@
 //
 // A negative quantity is an error, because any client that may charge a limit could otherwise refund it for all
 // clients. WEIR.LIMIT refunds. Errors start with the original wording, so clients that match on it keep working.
-// Pure; any thread may call it. Tested by throttle_test.cc and, with time, by server/resp_session_test.cc.
+// Pure; any thread may call it. Tested by throttle_test.cc and, with time, by resp_limit_commands_test.cc.
 #pragma once
 
 #include <array>

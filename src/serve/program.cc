@@ -1,4 +1,4 @@
-// The command line: selects a command from src/program and src/command, and prints help.
+// The command line: selects a command from src/serve and src/cli, and prints help.
 //
 // Exit codes: 0 success, 1 failure, 2 invalid command line. Tested by tests/server/cli.sh, policy.sh and state.sh
 // there.

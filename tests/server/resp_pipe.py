@@ -1,7 +1,7 @@
 """Many commands to a RESP port, and the count of what came back: for the tests of floods and of kills.
 
 A Pipe sends while it reads, so that neither side waits for the other, and counts answers of CL.THROTTLE, which are five
-numbers, the first of them 0 or 1: how many allowed, denied, or were errors. Called by flood.py and kills.py.
+numbers, the first of them 0 or 1: how many allowed, denied, or were errors. Used by hash_flood.py and kills.py.
 """
 import re
 import selectors

@@ -1,6 +1,6 @@
 // Bounds on everything that clients send or make the server hold, each with a safe default.
 //
-// `weir serve` has a flag for each (program/bound_options); docs/operate.md lists them in a table. A client that
+// `weir serve` has a flag for each (serve/bound_options.h); docs/operate.md lists them in a table. A client that
 // exceeds a bound receives an error, and the server counts it under the reason that the table names. Plain values;
 // any thread. Tested by bounds_test.cc and tests/server/bounds_table.sh.
 #pragma once
