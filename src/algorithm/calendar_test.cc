@@ -74,7 +74,8 @@ std::int64_t local_at(std::int64_t utc_s) {
   return utc_s + local.tm_gmtoff;
 }
 
-// Checks every minute, then every second of the right minute: no clock stayed past a midnight for less.
+// Checks every minute, then every second of the right minute. No clock was past a midnight for less than a minute
+// and then went back.
 std::int64_t first_second_at_or_past(std::int64_t local_s) {
   std::int64_t t = local_s - 15 * 3600;
   while (local_at(t) < local_s) t += 60;

@@ -5,7 +5,6 @@
 // neither shortens nor drops it. The state belongs to a limit whose period reaches at least as far as its last hold.
 // So a later expiry must come from a clock that ran ahead. Pure; any thread. Tested by differential_test.cc and
 // tests/scenarios/concurrency.txt.
-// differential_test.cc and tests/scenarios/concurrency.txt.
 #pragma once
 
 #include <cstddef>

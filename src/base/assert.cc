@@ -1,5 +1,5 @@
-// Ends the program when an assertion is false, after it has said which. See WEIR_ASSERT in weir/result.h. Any thread.
-// It is here, since any folder may assert. Tested by the tests of what asserts.
+// Prints the assertion that is false, and aborts the program. See WEIR_ASSERT in weir/result.h. Any thread. Tested
+// through the tests of code that asserts, limit_test.cc among them.
 #include <cstdio>
 #include <cstdlib>
 

@@ -46,7 +46,7 @@ class StoredKey {
 };
 
 // Charges with the names that their keys are stored under. In nearly all cases these are the charges themselves, and
-// cost a look at the first byte of each key.
+// finding that out costs one read of the first byte of each key.
 class StoredCharges {
  public:
   explicit StoredCharges(std::span<const Charge> charges) : charges_(charges) {

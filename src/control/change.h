@@ -1,8 +1,8 @@
 // One runtime change, and its line in the journal.
 //
 //   {"id":7,"at":"2026-11-16T07:00:00Z","who":"alice","from":"127.0.0.1","kind":"mode","what":"rule login: off",
-//    "reason":"incident
-//    12","until":null,"undoes":null,"rule":"login","value":"off","text":"","check":"5d41402abc4b2a76"}
+//    "reason":"incident 12","until":null,
+//    "undoes":null,"rule":"login","value":"off","text":"","check":"5d41402abc4b2a76"}
 //
 // The last member is the beginning of the SHA-256 of everything before it, which reveals a damaged line. A line that
 // the servers of a fleet share also has a member `link`. Do not change the format: files outlive programs. Plain

@@ -126,8 +126,8 @@ std::vector<Charge> FleetStore::Apart::left_to_us() const {
   return charges;
 }
 
-// Of the parts decided in this way (by spare() or by share()), the charges that the share was charged for before, or
-// the others.
+// Returns charges of the parts that this node decides by spare() (`is_spared`) or by its share: those that the share
+// was charged for before (`was_charged`), or the others.
 std::vector<Charge> FleetStore::Apart::left_to_us(bool is_spared, bool was_charged) const {
   std::vector<Charge> charges;
   for (const Part& part : parts_) {

@@ -1,14 +1,14 @@
 // A request whose charges lie on several servers of a cluster. Each part is charged, and if one part denies, the
 // others are refunded.
 //
-// This never admits too much, because a part counts from the moment it is charged. A request between charge and
-// refund may be denied falsely. If the node crashes there, the part stays charged until it expires. Each part carries
-// the unsynced charges of its keys. The node decides the parts that servers do not answer, after the others: all or
-// none, and it charges nothing if a server has denied. It decides from its part of what Redis last said was left of
-// each key, or by its share during a handover. A part that was sent and not answered in time is undone when its late
-// reply arrives. The id of a request is written last, so that only an admitted request is remembered. Part of
-// FleetStore; any thread. Tested by tests/fleet_nodes_test.cc, tests/fleet_faults_failover_test.cc and
-// tests/fleet_seam_model_test.cc.
+// This never admits too much, because a part counts from the moment it is charged. A request that arrives
+// between charge and refund may be denied falsely. If the node crashes between the two, the part stays charged until
+// it expires. Each part carries the unsynced charges of its keys. Last, the node itself decides the parts that servers
+// did not answer: all or none. If a server has denied, the node charges nothing. It decides from its part of what Redis
+// last said was left of each key, or by its share during a handover. A part that was sent and not answered in time is
+// undone when its late reply arrives. The id of a request is written last, so that only an admitted request is
+// remembered. Part of FleetStore; any thread. Tested by tests/fleet_nodes_test.cc, tests/fleet_faults_failover_test.cc
+// and tests/fleet_seam_model_test.cc.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which of them decides a check: Redis, the record of the key, or this node's share. Part of FleetStore, see
+// Selects what decides a check: Redis, the record of the key, or this node's share. Part of FleetStore, see
 // fleet_store.h.
 //
 // A check goes to Redis and carries the unsynced charges of its keys. If Redis does not decide it, the record of the

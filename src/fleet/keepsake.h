@@ -1,9 +1,10 @@
 // The saved state of a fleet node, in a file, for a start while Redis is unavailable: its seat among the nodes, and
 // its unsynced charges.
 //
-// Written whole when the node ends. Written without charges when its seat changes, and right after the charges have
-// been read: no charge is written to Redis twice. A file that is damaged, or of another version, is refused whole.
-// Any thread; one at a time per file. Tested by keepsake_test.cc and tests/server/fleet_restart.sh.
+// When the node ends, it writes seat and charges. When its seat changes, and right after it has read the charges, it
+// writes the file without charges, so that no charge is written to Redis twice. A file that is damaged, or of another
+// version, is refused whole. Any thread; one at a time per file. Tested by keepsake_test.cc and
+// tests/server/fleet_restart.sh.
 #pragma once
 
 #include <string>

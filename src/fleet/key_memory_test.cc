@@ -1,4 +1,4 @@
-// What is remembered of keys, and what is no longer believed.
+// What is remembered of keys, and when it no longer counts.
 
 #include "fleet/key_memory.h"
 
@@ -238,7 +238,7 @@ TEST_F(Memory, IsNotMisledByAReplyThatWasOvertaken) {
   EXPECT_EQ(spare("k", 0), KeyMemory::Spare::granted) << "nothing is in flight";
 }
 
-// After Redis is back, a share goes on until all nodes have written their charges back.
+// After Redis is back, the share also decides until all nodes have written their charges back.
 TEST_F(Memory, AShareGoesOnWhileNodesShare) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
   memory_.share(true);

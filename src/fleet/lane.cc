@@ -18,8 +18,8 @@ namespace {
 constexpr char kProbeMark = '!';
 constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on are probes; below are calls
 constexpr Micros kRetryMin{500};                           // a question with less time left is not sent
-constexpr Micros kPatienceMax{3'000};                      // a question waits this long past its deadline for others
-constexpr std::int64_t kCall = kScriptKeysMax;             // questions of a full call, if all keys are different
+constexpr Micros kPatienceMax{3'000};           // how long a call may exceed the earliest deadline of its questions
+constexpr std::int64_t kCall = kScriptKeysMax;  // questions of a full call, if all keys are different
 constexpr std::int64_t kCallOfCluster = kCall / 8;
 constexpr std::int64_t kLearnNothing = 1;  // a deadline long past: the script only returns the time
 

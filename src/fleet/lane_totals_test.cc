@@ -1,4 +1,4 @@
-// The sums of several lanes, and who learns that Redis is down.
+// The sums of several lanes, and which openings and closings of breakers are reported.
 #include "fleet/lane_totals.h"
 
 #include <gtest/gtest.h>

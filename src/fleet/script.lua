@@ -18,7 +18,7 @@
 --   z                                        a key to delete, whatever its value
 -- Requests, where {...} is repeated n times, keys are numbers of KEYS and lasts is in milliseconds:
 --   a n {key cost}             a charge            r times key cost          the same request, that often
---   p key cost                 a look              o n {key cost}            as much of each as fits
+--   p key cost                 a peek              o n {key cost}            as much of each as fits
 --   i ticket lasts n {key cost}     a charge, once     u key cost at             refunds that charge: no decision
 --   v lasts n {key cost ticket}     a reservation      k n {key cost ticket}     its end, with the actual costs
 --   b ticket lasts n {key cost}     as o, once, and also beyond the limit: a write-back with keys that are no runs

@@ -1,6 +1,6 @@
 -- The kinds of states for requests other than runs: how each is read, decided and written. A part of script.lua,
--- which documents the words of a call. The tables below have, for every other key by its number, what is known of it
--- and what has changed.
+-- which documents the words of a call. The tables below say what is known of each key that no run uses, and what has
+-- changed. Their index is the key's number.
 local terms_of, limit_of, state, next_state = {}, {}, {}, {}
 local moved = {} -- reading it has changed it
 local from_of = {} -- the limit that it belongs to: the one that last admitted

@@ -1,5 +1,5 @@
-// Commands that a thread sends to Redis through the store's own thread, and waits for. They are few, and no
-// decisions.
+// Commands that a thread sends to Redis through the store's own thread, and waits for. They are few, and none
+// is a decision.
 //
 //   auto answers = commands.run({.words = {"INFO"}, .is_for_all = true}, [&] { thread.wake(); });
 //

@@ -1,6 +1,6 @@
 // An ordinary check. See gate_impl.h. Any thread.
 //
-// It causes at most two events. The first is the verdict. If that denies, the second is what rules with
+// Enforced rules cause at most two events. The first is the verdict. If that denies, the second is what rules with
 // `count_denied` charge all the same. Rules in shadow mode follow, one event each, and only if the request passes: so
 // they count what they would count if they were enforced.
 #include <string>
@@ -66,7 +66,7 @@ void tell(const Request& request, const Bill& bill, const Outcome& outcome, Answ
   }
   answer.binding = outcome.binding;
   answer.allowed = outcome.allowed;
-  if (answer.allowed && answer.why == Why::exempt) return;  // a ban that costs nothing to check
+  if (answer.allowed && answer.why == Why::exempt) return;  // only bans were charged, at cost 0
   const LimitAnswer& binding = answer.limits[answer.binding];
   answer.why = answer.allowed ? Why::within : Why::limited;
   answer.rule = binding.rule;

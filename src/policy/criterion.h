@@ -1,4 +1,4 @@
-// One compiled condition of a rule: does it hold for the facts of a request?
+// One compiled condition of a rule: do the facts of a request meet it?
 //
 // Immutable after construction; any thread may call it. Tested by rulebook_test.cc and tests/matcher_test.cc.
 #pragma once

@@ -51,7 +51,7 @@ void resolve_plans(Reader& reader, Policy& policy);
 // Reads one quota or several, and sorts them from the shortest period to the longest.
 void read_quotas(Reader& reader, const Node& node, std::optional<Algorithm> algorithm, std::vector<RuleLimit>& out);
 std::string print_quotas(const std::vector<RuleLimit>& limits);
-// Refuses two limits over the same time. `who` names their owner in the error.
+// Refuses two limits with the same period. `who` names their owner in the error.
 void check_windows(Reader& reader, const std::string& who, Position at, std::span<const RuleLimit> limits);
 
 // Reads a list of attributes. `global` alone gives an empty list.

@@ -333,7 +333,7 @@ std::string PathPattern::Parser::plain(Bytes bytes) {
   return text;
 }
 
-// Returns the path that the text would be as a request target, if that is a valid pattern; else an example.
+// For an error message: the text normalized like the path of a request, if that is a valid pattern; else an example.
 std::string PathPattern::Parser::whole_form() const {
   std::string scratch;
   if (text_.find('%') != text_.npos) return quoted(kExample);  // escapes may decode to bytes that cannot be printed

@@ -195,7 +195,7 @@ class Node {
   std::uint32_t watched_ = 0;  // events registered with epoll
   Failure last_failure_;
   bool has_failed_ = false;    // the last dial or connection failed
-  bool has_news_ = false;      // for another reason than before
+  bool has_news_ = false;      // and for another reason than the failure before it
   bool is_kept_ = false;       // stay connected even if there is nothing to send
   bool has_password_ = false;  // greeted with a password
   bool has_heard_ = false;     // received any byte on this connection

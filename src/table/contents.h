@@ -1,4 +1,4 @@
-// The contents of a state file, read from a copy of it, by `weir state`. That command has no keys, only slots.
+// The contents of a state file, read from a copy of it, by `weir state`. The file has no keys, only slots.
 //
 // The copy may be of a table that was killed, or that other processes use. It is repaired, or its operations in
 // flight are undone, but only in the copy. An older layout is converted, also in the copy. Counts of a table in use

@@ -43,7 +43,7 @@ class Eviction {
   // verdict.
   enum class Wanted : std::uint8_t {
     slot,
-    own_block,  // of its own family, if that has its part; else nothing is done
+    own_block,  // of the key's own family, if that family has its part; else nothing is done
     block,      // of the family that has to give one up
   };
   struct Room {

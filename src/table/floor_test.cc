@@ -103,7 +103,7 @@ TEST(Floor, ALogIsJoinedWithCounts) {
       ASSERT_EQ(other.decide(at, 0).decision.remaining, one.decide(at, 0).decision.remaining) << "seed " << seed;
     }
   }
-  // The last microsecond of a period: for a request from half a millisecond before, the counts leave no sooner.
+  // In the last microsecond of a period. A request whose time is half a millisecond older makes no count leave sooner.
   TableCell log(limit), counts = fresh(limit);
   log.commit(limit, log.decide(kNow - kMinute / 2, 1));
   counts.commit(limit, counts.decide(kNow, 10));

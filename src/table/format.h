@@ -66,8 +66,8 @@ std::int64_t clock_offset_us(const ClockReading& reading, std::int64_t latest_us
 // keeps_time()
 //
 // Whether the header's offset belongs to the boot clock of this reading. It does not after a boot, nor in a container
-// with a different boot clock. Such a clock is behind the latest time of the table. Or it is of another time
-// namespace, and ahead of that time while the wall clock is not.
+// with a different boot clock. Such a clock is behind the latest time of the table. Or it belongs to
+// another time namespace, and is ahead of that time while the wall clock is not.
 bool keeps_time(const Header& header, const ClockReading& reading);
 
 // note_wall_clock()

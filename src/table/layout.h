@@ -1,5 +1,5 @@
 // The layout of a table, byte by byte: the same in memory and in a file. NEVER CHANGE A FIELD without raising
-// kVersion, and teach take_over.h how to convert the previous version.
+// kVersion and teaching take_over.h how to convert the previous version.
 //
 // A table is one region of fixed size: a header, the registry of limits, the participants, the pages of slots, the
 // arena of blocks. It has offsets and no pointers, because several processes map it at different addresses. Keys are

@@ -2,8 +2,8 @@
 //
 // The new file is built beside the old one and takes its name when it is complete, so a kill in between leaves the
 // old one. Expired keys are dropped; what is used stays used. A slot does not know its key. But its page and its
-// stored bits determine its page in the table as it was created: see Region::page_of(). After a table was made
-// smaller than it was created, they no longer do. One thread. Tested by resize_test.cc.
+// stored bits determine its page in the table as it was created: see Region::page_of(). Once a table
+// is smaller than it was created, they no longer determine it. One thread. Tested by resize_test.cc.
 #pragma once
 
 #include <cstdint>

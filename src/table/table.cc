@@ -11,7 +11,7 @@
 namespace weir::table {
 namespace {
 
-// Field by field: a copy of the whole in vectors would wait for the single fields to arrive in the cache.
+// Copies field by field: a copy in vector registers would wait until the single fields have arrived in the cache.
 inline void assign(Decision& to, const Decision& from) {
   to.allowed = from.allowed;
   to.limit = from.limit;

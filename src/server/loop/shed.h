@@ -1,8 +1,9 @@
 // The answers to requests that are shed under overload (overload.h), for each protocol.
 //
 // Nothing is charged, and neither rules nor counts are read. Every answer is recognizable. HTTP has a header field
-// X-Weir-Overload, and answers with a reason have the reason `overload`. Replies to other servers' commands have a
-// limit of 0, since they can carry nothing else. Each is counted. A loop's thread. Tested by shed_test.cc.
+// X-Weir-Overload, and answers with a reason have the reason `overload`. Replies to CL.THROTTLE, GCRA and THROTTLE
+// report a limit of 0, since their five integers have no place for a reason. Each is counted. A loop's thread. Tested
+// by shed_test.cc.
 #pragma once
 
 #include <string>
