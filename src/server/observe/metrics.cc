@@ -89,7 +89,7 @@ class Page {
     for (const RuleCounts& one : rules) out_.add({{"rule", one.rule}}, one.shadow_denied);
     out_.family("weir_rule_last_hit_timestamp_seconds", kGauge, "Last time the rule applied to a request; 0 if never.");
     for (const RuleCounts& one : rules) out_.add_seconds({{"rule", one.rule}}, one.last_hit);
-    gauge("weir_top_keys_bytes", "Memory of the top clients sketch.",
+    gauge("weir_top_keys_bytes", "Memory used to find the top clients.",
           from_.gate == nullptr ? 0 : from_.gate->top_keys_bytes());
   }
 
@@ -173,7 +173,8 @@ class Page {
     gauge("weir_keys", "Live keys in the table.", stats.keys);
     gauge("weir_keys_capacity", "Live keys that the table has capacity for.", stats.capacity);
     counter("weir_evictions_total", "Keys evicted before their limit was full again.", stats.evicted);
-    counter("weir_early_denials_total", "Requests of new keys that a full table denied for what evicted keys had used.",
+    counter("weir_early_denials_total",
+            "Requests of new keys denied because a full table starts them with the usage of evicted keys.",
             stats.early);
     counter("weir_no_room_total",
             "Requests denied because the table had no capacity for a reservation, an id, a log or permits in flight.",
@@ -191,20 +192,20 @@ class Page {
       out_.family(name, type, help);
       if (plans) out_.add((*plans).*member);
     };
-    add("weir_plans_up", kGauge, "1 if the plans database answers, else 0.", &PlanMetrics::is_up);
-    out_.family("weir_plans_age_seconds", kGauge, "Time since the plans database last answered.");
+    add("weir_plans_up", kGauge, "1 if the plan database answers, else 0.", &PlanMetrics::is_up);
+    out_.family("weir_plans_age_seconds", kGauge, "Time since the plan database last answered.");
     if (plans) out_.add_seconds({}, plans->age);
     add("weir_plans_subjects", kGauge, "Subjects whose plan is cached.", &PlanMetrics::subjects);
     add("weir_plans_pending", kGauge, "Subjects whose plan is not known yet.", &PlanMetrics::pending);
-    add("weir_plans_lookups_total", kCounter, "Subjects looked up in the plans database.", &PlanMetrics::lookups);
-    add("weir_plans_changes_total", kCounter, "Subjects whose row in the plans database had changed.",
+    add("weir_plans_lookups_total", kCounter, "Subjects looked up in the plan database.", &PlanMetrics::lookups);
+    add("weir_plans_changes_total", kCounter, "Subjects whose row in the plan database had changed.",
         &PlanMetrics::changes);
-    add("weir_plans_evicted_total", kCounter, "Subjects evicted because the plans cache was full.",
+    add("weir_plans_evicted_total", kCounter, "Subjects evicted because the plan cache was full.",
         &PlanMetrics::evicted);
-    add("weir_plans_refused_total", kCounter, "Invalid rows read from the plans database.", &PlanMetrics::refused);
-    add("weir_plans_failures_total", kCounter, "Failed queries of the plans database.", &PlanMetrics::failures);
-    add("weir_plans_waits_total", kCounter, "Checks that waited for the plans database.", &PlanMetrics::waits);
-    add("weir_plans_wait_timeouts_total", kCounter, "Checks that continued without an answer of the plans database.",
+    add("weir_plans_refused_total", kCounter, "Invalid rows read from the plan database.", &PlanMetrics::refused);
+    add("weir_plans_failures_total", kCounter, "Failed queries of the plan database.", &PlanMetrics::failures);
+    add("weir_plans_waits_total", kCounter, "Checks that waited for the plan database.", &PlanMetrics::waits);
+    add("weir_plans_wait_timeouts_total", kCounter, "Checks that continued without an answer of the plan database.",
         &PlanMetrics::waits_in_vain);
   }
 
@@ -277,7 +278,7 @@ class Page {
 
   void write_rest() {
     const auto asked = [](const std::function<std::uint64_t()>& hook) { return hook ? hook() : 0; };
-    counter("weir_log_dropped_total", "Log lines dropped because they were not read in time.",
+    counter("weir_log_dropped_total", "Log lines dropped because the reader of stderr was too slow.",
             asked(from_.hooks.log_dropped));
     counter("weir_denials_logged_total", "Logged denials.", asked(from_.hooks.denials_logged));
     counter("weir_denials_dropped_total", "Denials left out of the log.", asked(from_.hooks.denials_dropped));
