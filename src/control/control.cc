@@ -201,7 +201,8 @@ Result<std::vector<std::string>> Control::take_files(Found found) {
   if (!loaded) return fail(std::move(loaded.error()));
   const PolicyChanges changes = compare(*file_, *policy);
   if (!changes.refused.empty() && options_.force == Force::no) {
-    std::string message = "the change is too large to be made without --force:";
+    std::string message =
+        "the change exceeds max_change; to make it anyway, load `max_change: off` first, or restart the server:";
     for (const std::string& line : changes.refused) message += "\n  " + line;
     return fail(ErrorCode::out_of_range, std::move(message));
   }

@@ -123,7 +123,7 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
   if (!held) return fail(std::move(held.error()));
   const PolicyChanges changes = compare(base(), *policy);
   if (!changes.refused.empty() && force == Force::no) {
-    std::string message = "the change is too large to be made without \"force\":true:";
+    std::string message = "the change exceeds max_change; to make it anyway, send \"force\":true (--force):";
     for (const std::string& line : changes.refused) message += "\n  " + line;
     return conflict(std::move(message));
   }

@@ -36,7 +36,7 @@ Result<PolicyChanges> Gate::Impl::apply(const Policy& policy, Force force, std::
     PolicyChanges changes;
     if (in_force != nullptr) changes = compare(in_force->policy(), (*book)->policy());
     if (!changes.refused.empty() && force == Force::no) {
-      std::string message = "the change exceeds max_change; add --force to apply it anyway:";
+      std::string message = "the change exceeds max_change; to make it anyway, pass Force::yes:";
       for (const std::string& line : changes.refused) message += "\n  " + line;
       return fail(ErrorCode::out_of_range, std::move(message));
     }
