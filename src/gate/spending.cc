@@ -174,7 +174,9 @@ std::optional<Error> refuse_spending(std::string_view text) {
 Result<SpendingReport> Gate::spending(const SpendingQuery& query, std::span<const std::string> others) const noexcept {
   return guarded([&]() -> Result<SpendingReport> {
     Ledger& ledger = impl_->ledger;
-    if (!ledger.is_on()) return fail(ErrorCode::not_found, "usage accounting is off");
+    if (!ledger.is_on())
+      return fail(ErrorCode::not_found,
+                  "usage is not counted; set the number of usage subjects above 0 (--usage-subjects)");
     SpendingReport out;
     std::string id;
     if (!query.subject.empty()) {

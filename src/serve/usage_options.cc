@@ -8,7 +8,7 @@ namespace weir {
 void UsageOptions::add(CLI::App& app) {
   app.add_flag("--hash-keys", hash_keys, "Show top keys as hashes, never users or addresses in clear text");
   app.add_option("--usage-subjects", subjects,
-                 "Usage records per day, one for each client and rule; 0: none, maximum 1000000")
+                 "Usage accounts per day, one for each subject and rule; 0: none, maximum 1000000")
       ->type_name("N")
       ->check(whole_number_to(kSpendingSubjectsMax, 0))
       ->capture_default_str();

@@ -61,7 +61,9 @@ HttpNext usage_route(const HttpCall& call, HttpService& service, HttpWork&) {
   const auto query = query_of(call.target);
   if (!query) return refuse_body(service, query.error());
   if (service.admin->usage == nullptr) {
-    return refuse_change(service, {ErrorCode::not_found, "usage is not counted on this server", 0});
+    return refuse_change(
+        service,
+        {ErrorCode::not_found, "usage is not counted; set the number of usage subjects above 0 (--usage-subjects)", 0});
   }
   const auto report = service.admin->usage->report(*query);
   if (!report && report.error().code == ErrorCode::invalid_argument) return refuse_body(service, report.error());
