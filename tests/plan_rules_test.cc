@@ -196,7 +196,7 @@ TEST(PlanText, TellsWhatIsWrong) {
   };
   EXPECT_EQ(plans("default: free, tiers: {free: 1/s}"), "");
   EXPECT_EQ(plans("default: fre, tiers: {free: 1/s}"),
-            "p:1:8: `default`: there is no tier called 'fre'; did you mean 'free'?");
+            "p:1:8: `default`: there is no plan called 'fre'; did you mean 'free'?");
   EXPECT_NE(plans("tiers: {free: 1/s}").find("write default: free"), std::string::npos);
   EXPECT_NE(plans("default: free").find("no `tiers`"), std::string::npos);
   EXPECT_NE(plans("default: free, tiers: {free: 1/lightyear}").find("p:1:"), std::string::npos);

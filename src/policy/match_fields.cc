@@ -278,7 +278,7 @@ constexpr Field<Match> kMatchFields[] = {
     {"not",
      R"({"anyOf":[{"$ref":"#/$defs/match"},{"type":"array","items":{"$ref":"#/$defs/match"},"minItems":1,)"
      R"("maxItems":16}]})",
-     {.about = "Conditions that must not all match. In a list, no map may match.",
+     {.about = "The rule does not apply if all these conditions match. In a list: if all conditions of any map match.",
       .type = "map of the keys above, or a list of 1 to 16",
       .if_absent = "excludes nothing",
       .examples = "{user: '*'}\n[{path: /api/health}, {ip: 10.0.0.0/8}]"},
@@ -286,7 +286,7 @@ constexpr Field<Match> kMatchFields[] = {
      print_not},
     {"otherwise",
      R"({"type":"boolean"})",
-     {.about = "Whether the rule applies only if no enforced rule that names a path applies.",
+     {.about = "`true`: the rule applies only if no enforced rule that names a path applies.",
       .type = "`true` or `false`",
       .default_value = "false",
       .examples = "true"},

@@ -44,7 +44,7 @@ void read_query(Reader& reader, const Node& node, PlanPolicy& out) {
 }
 
 void read_fallback(Reader& reader, const Node& node, PlanPolicy& out) {
-  out.fallback = reader.text(node, "the name of a tier").value_or("");
+  out.fallback = reader.text(node, "the name of a plan").value_or("");
 }
 
 void read_tier(Reader& reader, const Node& name, const Node& value, PlanPolicy& out) {
@@ -57,7 +57,7 @@ void read_tier(Reader& reader, const Node& name, const Node& value, PlanPolicy& 
                         "the name of a plan has 1 to 64 ASCII characters and no spaces; found " + in_quotes(tier.name));
   }
   if (std::ranges::count(out.tiers, tier.name, &PlanTier::name) > 0) {
-    return reader.wrong(name.at, "two tiers are called " + in_quotes(tier.name));
+    return reader.wrong(name.at, "two plans are called " + in_quotes(tier.name));
   }
   tier.unlimited = value.is_scalar() && value.text == "unlimited";
   if (!tier.unlimited) read_quotas(reader, value, {}, tier.limits);
@@ -70,7 +70,7 @@ void read_tiers(Reader& reader, const Node& node, PlanPolicy& out) {
     return reader.wrong_kind(node, "a map such as {free: 100/minute, pro: [50/second, 1000/minute]}");
   }
   if (node.items.size() / 2 > kTiersMax) {
-    return reader.wrong(node.at, "there are more than " + std::to_string(kTiersMax) + " tiers");
+    return reader.wrong(node.at, "there are more than " + std::to_string(kTiersMax) + " plans");
   }
   for (std::size_t i = 0; i + 1 < node.items.size(); i += 2) read_tier(reader, node.items[i], node.items[i + 1], out);
 }
@@ -130,7 +130,7 @@ constexpr Field<PlanPolicy> kPlanFields[] = {
     {"default",
      R"({"type":["string","integer"]})",
      {.about = "The plan of subjects without a plan, and of all subjects whose plan Weir does not know yet.",
-      .type = "name of a tier",
+      .type = "name of a plan",
       .if_absent = "required",
       .examples = "free"},
      read_fallback,
@@ -187,7 +187,7 @@ void check_plans(Reader& reader, Position at, const PlanPolicy& plans) {
   }
   if (std::ranges::count(plans.tiers, plans.fallback, &PlanTier::name) == 0) {
     const std::string_view meant = nearest_tier(plans, plans.fallback);
-    reader.wrong(at, "`default`: there is no tier called " + in_quotes(plans.fallback) +
+    reader.wrong(at, "`default`: there is no plan called " + in_quotes(plans.fallback) +
                          (meant.empty() ? "" : "; did you mean " + in_quotes(meant) + "?"));
   }
   if (plans.source.empty() && !plans.query.empty())

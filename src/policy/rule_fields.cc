@@ -292,7 +292,7 @@ constexpr Field<RuleDraft> kRuleFields[] = {
      print_limits},
     {"cost",
      R"({"anyOf":[{"type":"integer","minimum":0,"maximum":1000000000},{"$ref":"#/$defs/cost"}]})",
-     {.about = "How many permits a request charges: a number, or the value of a header. The cost that the caller gives "
+     {.about = "How many permits a request costs: a number, or the value of a header. The cost that the caller sends "
                "multiplies it.",
       .type = "integer, 0 to 1,000,000,000, or a map of the keys below",
       .default_value = "1",
