@@ -32,11 +32,11 @@ n=${#server_pids[@]}
 start_server --state "$work/state" --upgrade-max 1s --drain-delay 0
 old=$pid
 ln -sf /bin/false "$program"
-failing "one that fails at once" "the successor exited with code 1"
+failing "one that fails at once" "the new process exited with code 1"
 printf '#!/bin/sh\nexec sleep 60\n' >"$work/sleepy"
 chmod +x "$work/sleepy"
 ln -sf "$work/sleepy" "$program"
-failing "one that is never ready" "the successor was not ready in time"
+failing "one that is never ready" "the new process was not ready in time"
 rm "$program"
 failing "one that is not there" "cannot start the program: No such file or directory"
 is "nobody is left over" "" "$(successor_of "$old")"

@@ -73,7 +73,7 @@ check '{"user":"44","path":"/search"}'
 old=$pid
 kill -USR2 "$pid"
 is "an upgrade" yes "$(until_true 30 has_ended "$old" && echo yes)"
-pid=$(sed -n 's/.*successor took over.*pid=\([0-9]*\).*/\1/p' "$work"/err* | tail -n 1)
+pid=$(sed -n 's/.*new process took over.*pid=\([0-9]*\).*/\1/p' "$work"/err* | tail -n 1)
 server_pids+=("$pid")
 check '{"user":"44","path":"/search"}'
 is "neither loses nor doubles" 2 "$(spent user:44 search)"

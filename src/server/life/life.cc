@@ -88,7 +88,7 @@ void Life::on_time() {
     ask(Wish::leave);
   }
   if (now >= end_at_) end_at_once();
-  if (now >= successor_due_) give_up_upgrade("the successor was not ready in time");
+  if (now >= successor_due_) give_up_upgrade("the new process was not ready in time");
   if (now >= heartbeat_->due()) {
     std::vector<std::uint64_t> ticks;
     for (std::size_t i = 0; i < serving_; ++i) ticks.push_back(loops_[i]->counts().ticks.get());
@@ -100,7 +100,7 @@ std::string_view Life::why_no_upgrade() const {
   if (is_stopping_ || has_handed_over_) return "the server is shutting down";
   if (successor_) return "an upgrade is already in progress";
   if (!settings_.keeps_state) {
-    return "counts are in memory only, so an upgrade would lose them; start the server with --state FILE";
+    return "an upgrade would lose the counts in memory; start the server with --state FILE";
   }
   if (getpid() == 1) return "this is process 1, and when it exits, the container ends; restart the container";
   return {};
@@ -114,7 +114,7 @@ void Life::begin_upgrade() {
   if (!started) return log(LogLevel::error, "cannot start upgrade", {{"reason", started.error().message}});
   successor_ = *std::move(started);
   successor_due_ = stopwatch() + settings_.upgrade_max;
-  log(LogLevel::info, "upgrade started, waiting for the successor", {{"pid", std::to_string(successor_->pid())}});
+  log(LogLevel::info, "upgrade started, waiting for the new process", {{"pid", std::to_string(successor_->pid())}});
 }
 
 void Life::give_up_upgrade(std::string_view why) {
@@ -137,7 +137,7 @@ void Life::hear_successor() {
 
 void Life::hand_over() {
   const pid_t pid = successor_->pid();
-  log(LogLevel::info, "successor took over, draining this process", {{"pid", std::to_string(pid)}});
+  log(LogLevel::info, "new process took over, draining this process", {{"pid", std::to_string(pid)}});
   manager([pid](ServiceManager& manager) { manager.hand_over(pid); });
   successor_.reset();
   successor_due_ = kNever;
@@ -149,7 +149,7 @@ void Life::hand_over() {
 
 // Safe for the state file, whose content is consistent at any moment.
 void Life::end_at_once() {
-  log(LogLevel::error, "second stop signal, exiting although a thread is still waiting");
+  log(LogLevel::error, "second stop signal, exiting before all threads have ended");
   end_log();
   _exit(1);
 }

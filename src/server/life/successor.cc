@@ -121,8 +121,8 @@ void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& 
 }
 
 std::string how_it_ended(int status) {
-  if (WIFSIGNALED(status)) return "the successor was killed by signal " + std::to_string(WTERMSIG(status));
-  return "the successor exited with code " + std::to_string(WEXITSTATUS(status));
+  if (WIFSIGNALED(status)) return "the new process was killed by signal " + std::to_string(WTERMSIG(status));
+  return "the new process exited with code " + std::to_string(WEXITSTATUS(status));
 }
 
 }  // namespace
