@@ -114,7 +114,7 @@ TEST_F(State, OfAnotherKindIsRefused) {
   for (const auto& result : {inspect_state(folder_.string()), resize_state(folder_.string(), {})}) {
     EXPECT_TRUE(has(message_of(result), "is a directory")) << message_of(result);
   }
-  EXPECT_TRUE(has(message_of(inspect_state(path_ + "2")), "there is no such file"));
+  EXPECT_TRUE(has(message_of(inspect_state(path_ + "2")), "no such state file"));
 }
 
 }  // namespace

@@ -276,8 +276,8 @@ Result<void> Mapping::enter(Use use, const ClockReading& reading) {
     was_clean_ = is_new_ = is_torn_ = false;
     if (keeps_time(header, reading) || reading.boot_id == decltype(reading.boot_id){}) return {};
     return fail(ErrorCode::unavailable,
-                "is in use under another clock: its time was last seen at " + time_text(header.latest_us) +
-                    ", and by the boot clock of this process it is " +
+                "is in use under another clock: the latest time in it is " + time_text(header.latest_us) +
+                    ", but by the boot clock of this process it is " +
                     time_text(header.clock_offset_us + reading.boot_us) +
                     "; another machine uses it, or this container has its own boot clock; use a separate file "
                     "for each");
@@ -346,7 +346,7 @@ Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
   const int access = purpose == CopyTo::look ? O_RDONLY : O_RDWR;
   for (int tries = 0; tries < kTriesMax; ++tries) {
     Descriptor fd(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    if (fd.get() < 0 && errno == ENOENT) return fail(ErrorCode::not_found, path + ": there is no such file");
+    if (fd.get() < 0 && errno == ENOENT) return fail(ErrorCode::not_found, path + ": no such state file");
     if (fd.get() < 0) return refuse_opening(path, errno);
     const auto geometry = read_geometry(path, fd.get(), kVersionOldest);
     if (!geometry) return fail(geometry.error());

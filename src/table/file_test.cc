@@ -283,13 +283,13 @@ TEST_F(StateFile, ThatIsEmptyOrForeignIsRefusedAndLeftAlone) {
 
 TEST_F(StateFile, OfAnotherVersionIsRefused) {
   spoil([](Header& header) { header.version = kVersion + 1; });
-  EXPECT_TRUE(has(refusal(), "newer Weir (layout 3, this one knows 2)")) << refusal();
+  EXPECT_TRUE(has(refusal(), "newer Weir (layout 3; this version knows layouts up to 2)")) << refusal();
   fs::remove(path_);
   spoil([](Header& header) {
     header.version = kVersionOldest - 1;
     header.checksum = checksum_of(header);
   });
-  EXPECT_TRUE(has(refusal(), "older Weir (layout 0, this one reads 2)")) << refusal();
+  EXPECT_TRUE(has(refusal(), "older Weir (layout 0; this version reads layouts from 2 on)")) << refusal();
 }
 
 TEST_F(StateFile, ThatIsTruncatedIsRefused) {
@@ -435,7 +435,7 @@ TEST_F(StateFile, IsSharedOnlyByThoseWithOneClock) {
   first->region().header().time_namespace = 1;
   const auto ahead = open_it(later(kHour, -kHour));
   EXPECT_TRUE(has(message_of(ahead), "in use under another clock")) << message_of(ahead);
-  EXPECT_TRUE(has(message_of(ahead), "last seen at " + text_of(kNow) + ", ")) << message_of(ahead);
+  EXPECT_TRUE(has(message_of(ahead), "the latest time in it is " + text_of(kNow) + ", ")) << message_of(ahead);
   EXPECT_TRUE(has(message_of(ahead), "it is " + text_of(kNow + kHour) + ";")) << message_of(ahead);
   first->region().header().latest_us = kNow + kHour;
   EXPECT_TRUE(open_it(later(kHour, -kHour))) << "the wall clock was set back; the time of the table says so";

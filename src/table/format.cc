@@ -194,15 +194,17 @@ Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes, st
   if (header.magic != kMagic)
     return refuse("is not a state file of Weir; name another file, or one that does not exist yet");
   if (header.version > kVersion) {
-    return refuse("was created by a newer Weir (layout " + std::to_string(header.version) + ", this one knows " +
-                  std::to_string(kVersion) + "); use that version of Weir, or another file");
+    return refuse("was created by a newer Weir (layout " + std::to_string(header.version) +
+                  "; this version knows layouts up to " + std::to_string(kVersion) +
+                  "); use that version of Weir, or another file");
   }
   if (header.checksum != checksum_of(header)) {
     return refuse("has a damaged header (its checksum is wrong); restore it, or remove it and start with a new file");
   }
   if (header.version < oldest) {
-    return refuse("was created by an older Weir (layout " + std::to_string(header.version) + ", this one reads " +
-                  std::to_string(oldest) + "); run a release between the two once, or start with a new file");
+    return refuse("was created by an older Weir (layout " + std::to_string(header.version) +
+                  "; this version reads layouts from " + std::to_string(oldest) +
+                  " on); open it once with a release between the two, or start with a new file");
   }
   if (!has_our_layout(header) || !is_possible(header)) {
     return refuse("has a different layout from this build of Weir; use the build that created it, or another file");

@@ -180,10 +180,9 @@ Result<Geometry> geometry_after(const ResizeOptions& options, const Geometry& be
                                              " times the keys that it was created for; start with a new file");
   }
   if (before.pages < before.base_pages && after->pages != before.pages) {
-    return fail(ErrorCode::unavailable,
-                options.path +
-                    ": was shrunk before, which dropped what distinguishes its keys at another size; "
-                    "change only --memory, or start with a new file");
+    return fail(ErrorCode::unavailable, options.path +
+                                            ": was shrunk before, so its number of keys cannot change again; "
+                                            "change only --memory, or start with a new file");
   }
   return after;
 }

@@ -220,7 +220,7 @@ TEST_F(Resize, KeepsTheModeOfTheFileAndWhatItIsALinkTo) {
   EXPECT_TRUE(open_table(2'000));
 }
 
-TEST_F(Resize, OfNoFileSaysSo) { EXPECT_EQ(message_of(resize({.path = path_})), path_ + ": there is no such file"); }
+TEST_F(Resize, OfNoFileSaysSo) { EXPECT_EQ(message_of(resize({.path = path_})), path_ + ": no such state file"); }
 
 }  // namespace
 }  // namespace weir::table::resize_test

@@ -21,7 +21,7 @@ refused() {
 printf 'not a table' >"$work/foreign"
 : >"$work/empty"
 for command in inspect export resize; do
-  refused 1 "there is no such file" "$command" "$work/nothing"
+  refused 1 "no such state file" "$command" "$work/nothing"
   refused 1 "is a directory; name a file in it" "$command" "$work"
   refused 1 "is not a state file of Weir" "$command" "$work/foreign"
   refused 1 "is empty; remove it" "$command" "$work/empty"
