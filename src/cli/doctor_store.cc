@@ -72,7 +72,7 @@ bool look_at_strangers(const JsonValue& nodes, std::vector<Finding>& out) {
   const bool is_barred = nodes.at("barred").is_true;
   say(out, Level::failure,
       is_barred ? "this server does not join the fleet, and each rule's on_backend_error applies: " + others
-                : "two fleets count separately, so limits are admitted twice: " + others,
+                : "servers with another key format count separately, so limits are admitted twice: " + others,
       "stop all servers of one version, or give them another --store-prefix");
   return is_barred;
 }
@@ -109,7 +109,7 @@ void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string prefix = nodes.at("prefix").text;
   const bool is_forbidden = error.find("NOPERM") != error.npos;
   say(out, Level::warning,
-      "Redis refuses the pub/sub channel of cache invalidation, so servers cache no denials: " + error,
+      "Redis refuses the cache invalidation channel (pub/sub), so servers cache no denials: " + error,
       is_forbidden ? "ACL SETUSER USER +subscribe +publish &" + prefix + "*; see docs/fleet.md, \"Redis user (ACL)\""
                    : "use a Redis, and a proxy, that supports RESP3 (HELLO 3)");
 }
@@ -128,8 +128,8 @@ void look_at_heartbeat(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string& error = nodes.at("heartbeat_error").text;
   if (!error.empty()) {
     say(out, Level::failure,
-        "Redis refuses this server's heartbeat, so other servers do not count it, and while Redis is unavailable all "
-        "shares of a limit exceed the limit: " +
+        "Redis refuses this server's heartbeat, so other servers do not count it; while Redis is unavailable, all "
+        "shares together exceed the limit: " +
             error,
         rights_for(nodes, error, "+time +hset +hdel +hgetall +pexpire"));
   } else if (const double heard = nodes.at("heard_seconds").number(); nodes.at("up").is_true && heard > kBeatsMissed) {

@@ -62,7 +62,7 @@ std::string fleet_words(const JsonValue& fleet) {
            printable(others) + "\n";
   }
   if (!is_barred(fleet) && takes_whole_limits(fleet)) {
-    out += "this server has not reached Redis since its start and knows no other server: it admits whole limits\n";
+    out += "this server has not reached Redis since its start, so it knows no other server and admits whole limits\n";
   }
   if (!is_barred(fleet) && is_out_of_date(fleet)) {
     out += "this list is " + time_text(fleet.at("heard_seconds").number()) + " old: Redis has not answered since\n";

@@ -214,7 +214,7 @@ Result<void> FleetDesk::drop(const std::vector<std::uint64_t>& numbers) { return
 
 void log_fleet_change(bool is_away, std::string_view why) {
   if (is_away) {
-    log(LogLevel::warn, "Redis is unavailable; each rule follows its on_backend_error", {{"error", std::string(why)}});
+    log(LogLevel::warn, "Redis is unavailable; each rule's on_backend_error applies", {{"error", std::string(why)}});
   } else {
     log(LogLevel::info, "Redis is available again", {{"was", std::string(why)}});
   }
@@ -222,10 +222,10 @@ void log_fleet_change(bool is_away, std::string_view why) {
 
 void log_deaf_fleet(std::string_view prefix, std::string_view why) {
   if (why.empty()) {
-    log(LogLevel::info, "Redis permits cache invalidation again; denials are cached again");
+    log(LogLevel::info, "cache invalidation works again; this server caches denials");
     return;
   }
-  log(LogLevel::warn, "Redis refuses the cache invalidation channel; denials are not cached",
+  log(LogLevel::warn, "Redis refuses the cache invalidation channel; this server caches no denials",
       {{"error", std::string(why)},
        {"fix", "ACL SETUSER USER +subscribe +publish &" + std::string(prefix) +
                    "*, on every server of a cluster; see docs/fleet.md, Redis user (ACL)"}});
@@ -244,12 +244,12 @@ void log_unheard(std::string_view prefix, std::string_view why) {
 
 void log_strangers(std::string_view prefix, const Strangers& strangers, bool is_barred) {
   if (strangers.version == 0) {
-    log(LogLevel::info, "servers with another key format version are gone");
+    log(LogLevel::info, "no server uses another version of the key format anymore");
     return;
   }
   const std::string reason = to_string(strangers, prefix);
   if (is_barred) {
-    log(LogLevel::error, "cannot join the fleet; each rule follows its on_backend_error",
+    log(LogLevel::error, "cannot join the fleet; each rule's on_backend_error applies",
         {{"reason", reason}, {"fix", std::string(kStrangersFix)}});
   } else {
     log(LogLevel::error, "servers with another key format count separately; limits are admitted twice",

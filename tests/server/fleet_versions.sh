@@ -57,6 +57,6 @@ old_servers late
 is_told() { fleet | grep -q "limits are admitted twice: 1 server with the prefix weir: uses version 1"; }
 until_true 60 is_told
 is "a server that has joined reports those that come later" 0 $?
-has "in doctor, too" "two fleets count separately, so limits are admitted twice" \
+has "in doctor, too" "servers with another key format count separately, so limits are admitted twice" \
   "$("$program" doctor --admin "127.0.0.1:$admin_port" 2>&1)"
 finish
