@@ -52,7 +52,7 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
 std::string_view denied_title(const Decision& decision) {
   if (decision.decided_by == DecidedBy::closed || decision.decided_by == DecidedBy::overloaded)
     return "Limit cannot be checked";
-  return decision.decided_by == DecidedBy::no_room ? "No capacity" : "Quota exceeded";
+  return decision.decided_by == DecidedBy::no_room ? "Out of capacity" : "Quota exceeded";
 }
 
 // Writes a problem document without its closing brace, so that members can follow.

@@ -212,7 +212,7 @@ TEST_F(HttpSessionTest, SaysWhenThereIsNoRoomForAnotherKey) {
   EXPECT_EQ(status(last), "HTTP/1.1 429 Too Many Requests");
   EXPECT_TRUE(has(last, "Retry-After: 1\r\n"));
   EXPECT_TRUE(has(last, R"("decided_by":"no_room")")) << last;
-  EXPECT_TRUE(has(last, R"("title":"No capacity")")) << last;
+  EXPECT_TRUE(has(last, R"("title":"Out of capacity")")) << last;
 }
 
 TEST_F(HttpSessionTest, InvitesTheBodyOnce) {

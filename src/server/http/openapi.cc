@@ -349,7 +349,7 @@ constexpr std::string_view kDocument = R"json({
     "type": "object", "maxProperties": 256, "additionalProperties": {"type": "string"},
     "description": "other attributes that rules use, by name"},
    "Check": {
-    "description": "Either a key with its own limit, or the attributes of a request, which the rules decide.",
+    "description": "Either a key with its own limit, or the attributes of a request for the rules to decide.",
     "anyOf": [@Cost@]},
    "Checks": {
     "anyOf": [
@@ -380,7 +380,7 @@ constexpr std::string_view kDocument = R"json({
     "required": ["rule", "limit_text", "allowed", "limit", "remaining", "reset_after", "retry_after", "delay"],
     "properties": {
      "rule": {"type": "string"},
-     "limit_text": {"type": "string", "description": "the binding limit, as written"},
+     "limit_text": {"type": "string", "description": "the limit, as written"},
      "allowed": {"type": "boolean"},
      "limit": {
       "type": "integer", "minimum": 0, "description": "the capacity of a bucket, else the permits of a period"},
@@ -392,7 +392,7 @@ constexpr std::string_view kDocument = R"json({
      "delay": {
       "type": "number", "minimum": 0, "description": "seconds to wait before the request proceeds (leaky_bucket)"},
      "decided_by": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
-              "description": "in a fleet: by Redis, by a cached denial, or without Redis; no_room: full table"}}},
+              "description": "strict: by Redis; cached: a cached denial; no_room: full table; others: without Redis"}}},
    "Decision": {
     "type": "object", "required": ["allowed"],
     "description": "Numbers are those of the binding limit, if any. Decisions by rules add `rule` to `limits`.",
@@ -408,7 +408,7 @@ constexpr std::string_view kDocument = R"json({
      "delay": {
       "type": "number", "minimum": 0, "description": "seconds to wait before the request proceeds (leaky_bucket)"},
      "decided_by": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"],
-              "description": "in a fleet: by Redis, by a cached denial, or without Redis; no_room: full table"},
+              "description": "strict: by Redis; cached: a cached denial; no_room: full table; others: without Redis"},
      "rule": {"type": "string"},
      "limit_text": {"type": "string", "description": "the binding limit, as written"},
      "reason": {"enum": ["within", "no_rule", "skipped", "exempt", "limited", "missing", "ambiguous_path", "overload"]},
@@ -475,7 +475,7 @@ constexpr std::string_view kDocument = R"json({
     "description": "200 if allowed, 429 if denied, whatever status the config sets for denials",
     "schema": {"type": "integer", "enum": [200, 429]}},
    "X-Weir-Decided-By": {
-    "description": "in a fleet: by Redis, by a cached denial, or without Redis; no_room: full table",
+    "description": "strict: by Redis; cached: a cached denial; no_room: full table; others: without Redis",
     "schema": {"type": "string", "enum": ["strict", "cached", "local", "open", "closed", "overloaded", "no_room"]}}},
   "responses": {
    "Allowed": {
