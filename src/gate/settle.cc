@@ -196,7 +196,7 @@ Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& reques
 Result<RuleReservation> Gate::Impl::reserve(const Request& request, const ReserveOptions& options) {
   RuleReservation out{.id = std::string(options.id.empty() ? kNothingReserved : options.id)};
   if (auto wrong = refuse_id(out.id)) return fail(std::move(*wrong));
-  if (request.cost < 0) return fail(ErrorCode::out_of_range, "the cost of a reservation must be 0 permits or more");
+  if (request.cost < 0) return fail(ErrorCode::out_of_range, "the cost of a reservation must be 0 or more permits");
   Bill bill;
   if (auto begun = begin(rules.load(), request, bill, out.answer); !begun) return fail(begun.error());
   if (out.answer.allowed && bill.charges.size() > 0 && is_too_ambiguous(*out.answer.rules, request, bill)) {

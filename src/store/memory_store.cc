@@ -284,7 +284,8 @@ Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string
   std::array<Ticket, kReservedMax> tickets;
   for (std::size_t i = 0; i < debits.size(); ++i) {
     if (debits[i].cost < 0 || debits[i].cost > kPermitsMax) {
-      return fail(ErrorCode::out_of_range, "a reservation costs 0 to " + std::to_string(kPermitsMax) + " permits");
+      return fail(ErrorCode::out_of_range,
+                  "the cost of a reservation must be 0 to " + std::to_string(kPermitsMax) + " permits");
     }
     const std::string name = reservation_of(id, charges[batch.first_of(i)]);
     tickets[i] = {.name = table_->ticket_name(table::kReservation, name),

@@ -36,7 +36,7 @@ struct RequestId {
 
 // The errors of settling a reservation that does not exist, and of reserving under an id that is in use.
 inline Error not_reserved() {
-  return {ErrorCode::not_found, "no such reservation on these keys: it was already settled, or it has expired"};
+  return {ErrorCode::not_found, "no such reservation for this request: it was already settled, or it has expired"};
 }
 inline Error reserved_already() {
   return {ErrorCode::invalid_argument, "this reservation is already open: settle it, or use another id"};
