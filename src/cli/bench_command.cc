@@ -54,7 +54,7 @@ BenchCommand::BenchCommand(CLI::App& app) {
 }
 
 void BenchCommand::add_doors() {
-  CLI::Option_group* doors = bench_->add_option_group("Target", "Exactly one of");
+  CLI::Option_group* doors = bench_->add_option_group("Target", "Server to test");
   doors->add_option("--resp", resp_, "RESP server: Weir or Redis")->type_name("ADDR");
   doors->add_option("--http", http_, "HTTP/1.1 server")->type_name("ADDR");
   doors->add_option("--grpc", grpc_, "Envoy rate limit service over gRPC, without TLS")->type_name("ADDR");
@@ -118,7 +118,7 @@ void BenchCommand::add_requests() {
   bench_->add_option("--path", path_, "HTTP: request path; default: /auth, with --batch /v1/checks")->type_name("PATH");
   bench_->add_option("--method", method_, "HTTP: method; default: GET, with a body POST")->type_name("NAME");
   bench_->add_option("--header", headers_, "HTTP: header field; repeatable")->type_name("'N: V'");
-  bench_->add_option("--body", body_, "HTTP: request body; with --batch, one check of it")->type_name("JSON");
+  bench_->add_option("--body", body_, "HTTP: request body; with --batch, the body of one check")->type_name("JSON");
   bench_->add_option("--batch", batch_, "HTTP: number of checks in each request")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, kBatchMax));

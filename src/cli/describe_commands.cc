@@ -24,7 +24,7 @@ DescribeCommands::DescribeCommands(CLI::App& app, ExamplesOf examples_of, std::s
       ->check(CLI::IsMember({"weir", "weir.yaml"}))
       ->capture_default_str();
   completion_ = app.add_subcommand("completion", "Print a shell completion script for commands and options");
-  completion_->add_option("SHELL", shell_, "Shell to complete in")
+  completion_->add_option("SHELL", shell_, "Shell that the script is for")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
 }

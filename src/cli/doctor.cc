@@ -39,7 +39,7 @@ void look_at_version(const Patient& patient, Findings& out) {
 
 void look_at_switches(const Patient& patient, Findings& out) {
   if (patient.status.at("kill_switch").is_true) {
-    bad(out, "the kill switch is on: no rule is enforced", "weir rules kill-switch off");
+    bad(out, "the kill switch is on: all rules and bans are off", "weir rules kill-switch off");
   }
   const JsonValue& reload = patient.status.at("config").at("last_reload");
   if (!reload.at("error").text.empty()) {
@@ -81,7 +81,7 @@ void look_at_plans(const Patient& patient, Findings& out) {
   const double refused = metric(patient.metrics, "weir_plans_refused_total", 0);
   if (refused > 0) {
     warn(out, counted(static_cast<long long>(refused), "invalid row") + " in the plan database",
-         "weir plan status shows the latest; their subjects keep the limits that they had");
+         "weir plan status shows the latest; their subjects keep the previous plan and limits");
   }
   const double subjects = metric(patient.metrics, "weir_plans_subjects", 0);
   if (subjects > 0.95 * patient.policy.plans.subjects) {
@@ -109,7 +109,10 @@ void look_at_table(const Patient& patient, Findings& out) {
     warn(out, counted(evicted, "live key") + " evicted", fix);
   }
   if (const long long early = count("weir_early_denials_total"); early > 0) {
-    warn(out, counted(early, "request") + " of new keys denied early, for what evicted keys had used", fix);
+    warn(out,
+         counted(early, "request") +
+             " of new keys denied early: a full table starts them with the usage of evicted keys",
+         fix);
   }
   if (const long long no_room = count("weir_no_room_total"); no_room > 0) {
     warn(out, counted(no_room, "request") + " denied because the table was full (no_room)", fix);
@@ -117,7 +120,7 @@ void look_at_table(const Patient& patient, Findings& out) {
   if (const long long compacted = count("weir_compacted_logs_total"); compacted > 0) {
     warn(out,
          "the log arena was full: " + counted(compacted, "key") +
-             " of sliding_log compacted, which admits between half and all of a limit",
+             " of sliding_log compacted; each admits between half and all of its limit",
          "raise --keys or --memory to enlarge the arena, or use sliding_window");
   }
 }

@@ -80,7 +80,7 @@ TEST_F(DoctorTest, TellsOfTheKillSwitchOnce) {
   EXPECT_EQ(found("rule login was changed to off at runtime"), warning);
   EXPECT_EQ(found("no rule is enforced"), warning);
   patient.status = status(R"("kill_switch":true)");
-  EXPECT_EQ(found("the kill switch is on: no rule is enforced"), failure);
+  EXPECT_EQ(found("the kill switch is on: all rules and bans are off"), failure);
   EXPECT_EQ(std::ranges::count(examine(patient), warning, &Finding::level), 0);
 }
 

@@ -49,7 +49,7 @@ int complain_of_file(const std::string& message) {
 
 ImportCommand::ImportCommand(CLI::App& app) {
   import_ = app.add_subcommand("import", "Convert the config of another rate limiter to rules");
-  import_->add_flag("--explain", explain_, "List the deliberate differences");
+  import_->add_flag("--explain", explain_, "List the deliberate differences from the other rate limiter");
   import_->require_subcommand(0, 1);
   envoy_ = import_->add_subcommand("envoy", "From Envoy's reference service, envoyproxy/ratelimit");
   envoy_->add_option("FILE", files_, "Config files, or folders of them; - reads the standard input");

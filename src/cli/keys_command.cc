@@ -17,8 +17,8 @@ namespace weir {
 
 const char* const kKeysExamples =
     "  weir keys explain --user 42 --path /api/search         each rule: does it apply, and what is left\n"
-    "  weir keys reset login --ip 192.0.2.1                   reset what the rule has counted for it\n"
-    "  weir keys ban --ip 192.0.2.1 --for 1h --reason abuse   deny it for 1 h; weir rules undo ends the ban\n"
+    "  weir keys reset login --ip 192.0.2.1                   reset what the rule has counted for this address\n"
+    "  weir keys ban --ip 192.0.2.1 --for 1h --reason abuse   deny this address for 1 h; weir rules undo ends the ban\n"
     "  weir keys top --by denied                              most denied clients of the last minutes; live: weir top\n"
     "\n";
 
@@ -92,7 +92,8 @@ KeysCommand::KeysCommand(CLI::App& app) {
   keys_ = app.add_subcommand("keys", "Manage keys of a running server: explain, reset, ban, top");
   keys_->require_subcommand(1);
   explain_ = server_.add_subcommand(
-      *keys_, "explain", "Explain for each rule if and why it applies to a request, and what is left; charges nothing");
+      *keys_, "explain",
+      "Explain for each rule whether and why it applies to a request, and what is left; charges nothing");
   reset_ = server_.add_subcommand(*keys_, "reset", "Reset what a rule has counted for these request attributes");
   reset_->add_option("RULE", rule_, "Name of the rule")->required();
   ban_ = server_.add_subcommand(*keys_, "ban", "Deny requests with these attributes for some time");

@@ -101,12 +101,14 @@ constexpr const char* kSignals =
     ".SH SIGNALS\n"
     ".TP\n.B SIGTERM\nAnswers the requests in flight, then stops the server. SIGINT does the same.\n"
     ".TP\n.B SIGHUP\nReloads the rules and the certificate. An invalid file changes nothing.\n"
-    ".TP\n.B SIGUSR2\nUpgrade: starts the program again, which takes over all sockets. No connection is refused.\n";
+    ".TP\n.B SIGUSR2\nUpgrade: starts the program again, which takes over all sockets. No connection is refused. "
+    "Requires\n.BR \\-\\-state .\n";
 
 constexpr const char* kExitStatus =
     ".SH EXIT STATUS\n"
     ".TP\n.B 0\nSuccess.\n"
-    ".TP\n.B 1\nFailure; the reason is on the standard error.\n"
+    ".TP\n.B 1\nFailure; the reason is on the standard error. "
+    "With\n.B weir doctor\nand\n.BR \"weir nodes\" ,\nalso a problem in the report.\n"
     ".TP\n.B 2\nInvalid command line.\n"
     ".TP\n.B 3\nThe request is denied; only\n.BR \"weir check\" .\n";
 
@@ -114,7 +116,7 @@ constexpr const char* kFiles =
     ".SH FILES\n"
     ".TP\n.I /etc/weir/weir.yaml\nConfig of the service: its rules.\n"
     ".TP\n.I /etc/weir/weir.conf\nSettings of the service: the options of\n.BR \"weir serve\" .\n"
-    ".TP\n.I /var/lib/weir/weir.state\nSaved state: what was used. It survives restarts and crashes of the server.\n";
+    ".TP\n.I /var/lib/weir/weir.state\nState file: what was used. It survives restarts and crashes of the server.\n";
 
 // The sections of the config's page, in order.
 struct Section {

@@ -125,7 +125,7 @@ Result<int> PlanCommand::list() const {
 Result<int> PlanCommand::status() const {
   return server_.print({"GET", "/admin/v1/plans"}, [](const JsonValue& answer) {
     const std::string& source = answer.at("source").text;
-    std::string out = source.empty() ? std::string("no database: each request names its plan\n") : source;
+    std::string out = source.empty() ? std::string("no database: each request carries its plan\n") : source;
     if (!source.empty()) {
       out += answer.at("up").is_true ? ": available" : ": unavailable, " + answer.at("error").text;
       out += "; last answer " + time_text(answer.at("age_seconds").number()) + " ago; ";

@@ -23,8 +23,8 @@ const char* const kValidateExamples =
 const char* const kExplainExamples =
     "  weir explain --path /api/login --method POST --ip 192.0.2.1      by weir.yaml in this folder\n"
     "  weir explain --config rules.yaml --user 42 --path /api/search --json\n"
-    "  weir explain --state state.weir --user 42                        with the usage in a state file, also while in "
-    "use\n"
+    "  weir explain --state state.weir --user 42                        with the usage in a state file, also while a "
+    "server uses it\n"
     "\n";
 const char* const kSchemaExamples =
     "  weir schema > weir.schema.json          then begin weir.yaml with\n"

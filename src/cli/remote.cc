@@ -94,7 +94,7 @@ Result<RemoteAnswer> Remote::call(std::string_view method, std::string_view targ
 
 Result<RemoteAnswer> Remote::talk(const load::Target& target, const std::string& request) const {
   const auto advise = [this](const Error& error) {
-    return fail(error.code, error.message + ". Is weir serve running? Set its address with " + option_ + " ADDR");
+    return fail(error.code, error.message + ". If weir serve runs at another address, use " + option_ + " ADDR");
   };
   auto wire = Wire::open(target, patience_ms_);
   if (!wire) return advise(wire.error());

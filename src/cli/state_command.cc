@@ -8,7 +8,7 @@
 namespace weir {
 
 const char* const kStateExamples =
-    "  weir state inspect state.weir                    fill level and limits; also while in use\n"
+    "  weir state inspect state.weir                    fill level and limits; also while a server uses it\n"
     "  weir state export state.weir | jq .remaining     a line of JSON for each live key; keys are hashed\n"
     "  weir state resize state.weir --keys 5000000      change the capacity; stop the server first\n"
     "\n";
@@ -26,8 +26,9 @@ StateCommand::StateCommand(CLI::App& app) {
       ->type_name("N")
       ->check(whole_number_to(1'000'000'000));
   resize_
-      ->add_option("--memory", size_.memory_bytes,
-                   "Total size in bytes; what the keys do not need is for logs and permits in flight")
+      ->add_option(
+          "--memory", size_.memory_bytes,
+          "Size of the whole table; what the keys do not need is for logs of sliding_log and permits in flight")
       ->type_name("BYTES")
       ->check(whole_number_to(kMemoryMax));
 }

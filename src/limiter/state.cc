@@ -137,7 +137,8 @@ std::string totals_text(const table::Totals& totals, const table::Region& region
     text += row("compact",
                 grouped(totals.compact) + " logs were compacted to two counts, as the arena was full; raise --memory");
   }
-  text += row("evicted", grouped(totals.evicted) + " live keys; " + grouped(totals.early) + " new keys denied early");
+  text += row("evicted",
+              grouped(totals.evicted) + " live keys; " + grouped(totals.early) + " requests of new keys denied early");
   if (totals.no_room > 0) text += row("no_room", grouped(totals.no_room) + " requests denied; raise --keys");
   text += row("swept", grouped(totals.swept) + " expired keys");
   if (totals.unreadable > 0) text += row("damaged", grouped(totals.unreadable) + " unreadable slots");

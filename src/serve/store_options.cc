@@ -52,8 +52,10 @@ void StoreFlags::add(CLI::App& app) {
   app.add_option("--keys", keys, "Capacity for live keys; default: 1000000, or as in the state file")
       ->type_name("N")
       ->check(whole_number_to(1'000'000'000));
-  app.add_option("--memory", memory,
-                 "Size of the whole table, for as many keys as fit; with --keys, the rest is for logs")
+  app.add_option(
+         "--memory", memory,
+         "Size of the whole table, for as many keys as fit; with --keys, the rest is for logs of sliding_log and "
+         "permits in flight")
       ->type_name("BYTES")
       ->check(whole_number_to(kMemoryMax));
   app.add_option("--state", state, "State file; it survives restarts, upgrades and kill -9")->type_name("FILE");

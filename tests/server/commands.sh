@@ -38,7 +38,7 @@ is "a limit that is none: exit code 1" 1 "$code"
 has "and why" "refused the request: " "$said"
 said=$("$program" check --user 1 --http 127.0.0.1:1 2>&1)
 is "nobody there: exit code 1" 1 "$?"
-has "and what to do" "Is weir serve running? Set its address with --http ADDR" "$said"
+has "and what to do" "If weir serve runs at another address, use --http ADDR" "$said"
 
 weir keys explain --user 42 --path /x
 has "explain: every rule" "+ steps" "$said"

@@ -63,5 +63,5 @@ else
 fi
 said=$("$program" doctor --admin 127.0.0.1:1 2>&1)
 is "nobody there: exit code 1" 1 "$?"
-has "and what to do" "Is weir serve running?" "$said"
+has "and what to do" "If weir serve runs at another address, use --admin ADDR" "$said"
 finish
