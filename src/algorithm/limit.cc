@@ -102,13 +102,13 @@ Result<Limit> make_bucket(Algorithm algorithm, std::int64_t permits, std::int64_
   }
   if (permits > kPermitsPerMicroMax * period_us) {
     return beyond(text_of(permits) + " permits in " + text_of(period_us) + " us are more than " +
-                  text_of(kPermitsPerMicroMax) + " a microsecond, the most a bucket can count: take at most " +
+                  text_of(kPermitsPerMicroMax) + " a microsecond, the most a bucket can count: use at most " +
                   text_of(kPermitsPerMicroMax * period_us) + ", or count larger units");
   }
   if (Wide{capacity} * period_us > Wide{kFillMax_us} * permits) {
     const std::int64_t capacity_max = mul_div_floor(kFillMax_us, permits, period_us);
     return beyond("a bucket of " + text_of(capacity) + " that gains " + text_of(permits) + " in " + text_of(period_us) +
-                  " us takes more than 142 years to fill: take a burst of at most " + text_of(capacity_max) +
+                  " us takes more than 142 years to fill: use a burst of at most " + text_of(capacity_max) +
                   ", or more permits");
   }
   const Fraction f = largest_fraction(permits, period_us, {kRateMax, kUnitsMax / (capacity + 1)});

@@ -170,7 +170,7 @@ TEST(Limit, RefusesARateThatNoBucketCanCountAndSaysWhichItCould) {
   const auto fast = compile_limit(*parse_quota("64001/ms", Algorithm::token_bucket), nullptr);
   ASSERT_FALSE(fast);
   EXPECT_EQ(fast.error().code, ErrorCode::out_of_range);
-  EXPECT_NE(fast.error().message.find("take at most 64000"), std::string::npos) << fast.error().message;
+  EXPECT_NE(fast.error().message.find("use at most 64000"), std::string::npos) << fast.error().message;
   EXPECT_TRUE(compile_limit(*parse_quota("64000/ms", Algorithm::token_bucket), nullptr));
 
   // 1/year: 2^52 us are 142.8 years.

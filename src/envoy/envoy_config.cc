@@ -76,7 +76,7 @@ void merge_into(Node& map, const Node& from, std::set<std::string>& given, std::
     return;
   }
   if (!from.is_map()) {
-    problems.push_back({from.at, "`<<` must be an alias to a map, or a list of such"});
+    problems.push_back({from.at, "`<<` must be an alias to a map, or a list of such aliases"});
     return;
   }
   for (std::size_t i = 0; i + 1 < from.items.size(); i += 2) {

@@ -191,12 +191,12 @@ With its files as they are (weir serve --envoy), and with rules:
     reference charges every descriptor, so it never admits clients that keep sending. The answer to a denied
     request shows what remains without it, and hits_addend: 0 asks whether one more hit would pass. With
     --envoy-count-denied, or `count_denied: true` of a rule, a denied request uses up what is left. Usage that Envoy
-    reports at the end of a stream (apply_on_stream_done) needs it: otherwise Weir denies usage that does not fit,
+    reports at the end of a stream (apply_on_stream_done) needs this: otherwise Weir denies usage that does not fit,
     and a limit that is charged only that way never becomes full.
   - A limit in shadow_mode, or in quota_mode while another limit has capacity left, is not charged beyond its limit.
   - Counter names keep keys and values separate: `a_b` with `c` never shares a counter with `a` with `b_c`. An
     override in a request has its own count, separate from the limit of the files.
-  - Weir refuses an override without a unit. It brings the reference down.
+  - Weir refuses an override without a unit. Such an override brings the reference down.
   - Weir limits the size of what it reads, and the number of series that detailed_metric and value_to_metric add.
   - Weir refuses a key that is twice in one map, a second document in one file, and YAML tags. A bad file changes
     nothing, and Weir reports every error at once, with its place and the fix.

@@ -98,7 +98,7 @@ std::string_view help_for(std::string_view state) {
       {"3D000", "create the database, or name another one in the URL"},
       {"53300", "raise max_connections or close some connections; Weir needs one"},
       {"57P03", "PostgreSQL is starting or stopping; Weir retries by itself"},
-      {"57P01", "PostgreSQL was told to stop; Weir retries by itself"},
+      {"57P01", "PostgreSQL is shutting down; Weir retries by itself"},
       {"57014", "add an index on the column that the query compares with $1"},
       {"42P01", "create the table, or name another one in the query"},
       {"42703", "name a column that exists"},
