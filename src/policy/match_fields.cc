@@ -261,7 +261,7 @@ constexpr Field<Match> kMatchFields[] = {
      print_named<query>},
     {"entry",
      kNamed,
-     {.about = "Entries of a descriptor by name, as in `header`.",
+     {.about = "Entries of an Envoy descriptor by name, as in `header`.",
       .type = "map of 1 to 16 names to values",
       .if_absent = "not checked",
       .examples = "{domain: edge, user: '*'}"},
@@ -269,7 +269,7 @@ constexpr Field<Match> kMatchFields[] = {
      print_named<entry>},
     {"entries",
      R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":16}]})",
-     {.about = "The names of all entries of the descriptor, in their order. The first entry is `domain`.",
+     {.about = "The names of all entries of the Envoy descriptor, in their order. The first entry is `domain`.",
       .type = "name, or a list of 1 to 16",
       .if_absent = "not checked",
       .examples = "[domain, user]"},
@@ -278,7 +278,8 @@ constexpr Field<Match> kMatchFields[] = {
     {"not",
      R"({"anyOf":[{"$ref":"#/$defs/match"},{"type":"array","items":{"$ref":"#/$defs/match"},"minItems":1,)"
      R"("maxItems":16}]})",
-     {.about = "The rule does not apply if all these conditions match. In a list: if all conditions of any map match.",
+     {.about = "Excludes requests that match all of these conditions. A list excludes requests that match any of its "
+               "maps.",
       .type = "map of the keys above, or a list of 1 to 16",
       .if_absent = "excludes nothing",
       .examples = "{user: '*'}\n[{path: /api/health}, {ip: 10.0.0.0/8}]"},

@@ -130,7 +130,7 @@ constexpr Field<PlanPolicy> kPlanFields[] = {
     {"default",
      R"({"type":["string","integer"]})",
      {.about = "The plan of subjects without a plan, and of all subjects whose plan Weir does not know yet.",
-      .type = "name of a plan",
+      .type = "name of a plan in `tiers`",
       .if_absent = "required",
       .examples = "free"},
      read_fallback,

@@ -310,8 +310,8 @@ constexpr Field<RuleDraft> kRuleFields[] = {
      print_mode},
     {"required",
      kFlag,
-     {.about = "Whether the rule denies a request that lacks an attribute of `per`. Otherwise it does not apply to "
-               "that request.",
+     {.about = "Whether the rule denies a request that lacks an attribute of `per`. If `false`, the rule does not "
+               "apply to that request.",
       .type = "`true` or `false`",
       .default_value = "false",
       .examples = "true"},
@@ -327,8 +327,8 @@ constexpr Field<RuleDraft> kRuleFields[] = {
      print_flag<&Rule::count_denied>},
     {"phase",
      R"({"enum":["clock","key"]})",
-     {.about = "`key`: the windows of different keys begin at different times, so clients do not all wait for :00. "
-               "Only for a `fixed_window` without a calendar unit.",
+     {.about = "`key`: the windows of different keys begin at different times, so clients do not all come back at "
+               "the same moment. Only for a `fixed_window` without a calendar unit.",
       .type = "`clock` or `key`",
       .default_value = "clock",
       .examples = "key"},
@@ -345,8 +345,8 @@ constexpr Field<RuleDraft> kRuleFields[] = {
      print_retry_jitter},
     {"on_backend_error",
      R"({"enum":["local","open","closed"]})",
-     {.about = "The limit while Redis is unavailable. `local`: this server's share. `open`: the whole limit on each "
-               "server. `closed`: deny all requests.",
+     {.about = "What applies while Redis is unavailable. `local`: this server's share. `open`: the whole limit on "
+               "each server. `closed`: deny all requests.",
       .type = "`local`, `open` or `closed`",
       .default_value = "local",
       .examples = "closed"},

@@ -111,8 +111,8 @@ constexpr ReferenceSection kReferenceSections[] = {
      "[how to write a limit, and the algorithms](algorithms.md), "
      "[bans and allow-lists](configuration.md#bans-and-allow-lists)."},
     {PolicyKey::Place::match, "match",
-     "The keys of `match` in a rule. A rule applies if all of its keys match; of a list, one value must match. Guide: "
-     "[match](configuration.md#match-which-requests)."},
+     "The keys of `match` in a rule. A rule applies if all of its keys match. If a key has a list, one value must "
+     "match. Guide: [match](configuration.md#match-which-requests)."},
     {PolicyKey::Place::answers, "answers",
      "The keys of `answers`. Guide: [response headers and status](configuration.md#response-headers-and-status)."},
     {PolicyKey::Place::plans, "plans", "The keys of `plans`. Guide: [plans](configuration.md#plans)."},
