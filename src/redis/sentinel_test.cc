@@ -78,7 +78,7 @@ TEST_F(RedisSentinelClient, LogsInToSentinelsAndTellsWhatIsWrong) {
   Driver other("redis+sentinel://" + all->addresses() + "/nobody?sentinel_password_file=" + file);
   ASSERT_TRUE(other.wait([&] {
     const Heard unknown = other.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}});
-    return unknown.text.find("nobody is not known") != std::string::npos;
+    return unknown.text.find("unknown master name nobody") != std::string::npos;
   }));
 
   // A server that is not a master is not used as one, whatever sentinels say.

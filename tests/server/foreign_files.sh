@@ -56,15 +56,15 @@ is "the database is for its user alone" 600 "$(mode "$work/plans.db")"
 sed "s|sqlite:plans.db|sqlite:$work/elsewhere.db|; s/3/9/" "$work/weir.yaml" >"$work/other.yaml"
 why='`source` of `plans` can be changed in the config file only; keep its value here'
 for route in apply validate; do
-  has "policy/$route refuses another source" "$why" "$(admin "policy/$route" "$(text_of "$work/other.yaml")")"
+  has "config/$route refuses another source" "$why" "$(admin "config/$route" "$(text_of "$work/other.yaml")")"
 done
 has "config/validate is not ok then" '"ok":false' "$(admin config/validate "$(text_of "$work/other.yaml")")"
 has "weir rules apply says so" "$why" \
   "$("$program" rules apply "$work/other.yaml" --force --admin "127.0.0.1:$admin_port" 2>&1)"
 sed '1s|default|query: "SELECT plan FROM users WHERE id = $1", default|' "$work/weir.yaml" >"$work/query.yaml"
 for route in apply validate; do
-  has "policy/$route refuses another query" '`query` of `plans` can be changed in the config file only' \
-    "$(admin "policy/$route" "$(text_of "$work/query.yaml")")"
+  has "config/$route refuses another query" '`query` of `plans` can be changed in the config file only' \
+    "$(admin "config/$route" "$(text_of "$work/query.yaml")")"
 done
 for text in 'store: redis://127.0.0.1:1' 'import: {envoy: /etc}'; do
   { echo "$text" && cat "$work/weir.yaml"; } >"$work/more.yaml"
