@@ -53,12 +53,13 @@ std::string for_people(const CheckItem& item) {
                                                                             {"method", item.method},
                                                                             {"host", item.host},
                                                                             {"path", item.path}}) {
-    if (!value.empty()) out.append(out.empty() ? "" : ", ").append(name).append(" ").append(value.substr(0, 200));
+    if (!value.empty()) out.append(out.empty() ? "" : ", ").append(name).append(":").append(value.substr(0, 200));
   }
   for (const auto* attributes : {&item.headers, &item.entries}) {
     for (const Attribute& one : *attributes) {
       if (out.size() > kReasonMax) return out;
-      out.append(out.empty() ? "" : ", ").append(one.name.substr(0, 100)).append(" ");
+      out.append(out.empty() ? "" : ", ").append(attributes == &item.headers ? "header:" : "entry:");
+      out.append(one.name.substr(0, 100)).append("=");
       out.append(attributes == &item.headers ? short_hash(one.value) : one.value.substr(0, 200));
     }
   }
