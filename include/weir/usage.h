@@ -51,7 +51,7 @@ enum class TopBy : std::uint8_t { hits, denied };
 // as any listed key. At high rates they are estimates from a sample.
 struct TopKey {
   std::string rule{};
-  std::string key{};  // `ip=192.0.2.1`, `user=42,path=/x`; unprintable bytes are escaped
+  std::string key{};  // `ip:192.0.2.1`, `user:42,path:/x`; unprintable bytes are escaped
   std::uint64_t hits = 0;
   std::uint64_t denied = 0;  // by this rule, or in shadow mode what it would have denied
   std::uint64_t error = 0;
@@ -60,7 +60,7 @@ struct TopKey {
 // How top_keys() prints keys.
 enum class KeyNames : std::uint8_t {
   plain,
-  hashed,  // request values as hashes under a secret of this process: `ip=#3f29c01b77aa5e10`
+  hashed,  // request values as hashes under a secret of this process: `ip:#3f29c01b77aa5e10`
 };
 
 }  // namespace weir
