@@ -1,7 +1,7 @@
 // WEIR.CHECK, WEIR.LIMIT and WEIR.RESET: parses their arguments, and writes the common reply of the first two.
 //
 //   WEIR.CHECK field value … [ID x] [PEEK]                               by the rules
-//   WEIR.LIMIT key quota [COST n] [ALGORITHM a] [ID x] [PEEK]            by a limit of its own
+//   WEIR.LIMIT key limit [COST n] [ALGORITHM a] [ID x] [PEEK]            by a limit of its own
 //   WEIR.RESET key                                                       resets such a limit
 //   WEIR.RESET rule field value …                                        resets a rule
 //
