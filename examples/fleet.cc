@@ -1,6 +1,6 @@
 // A service whose processes share one limit through Redis, with blocking and with asynchronous checks.
 //
-// fleet redis://127.0.0.1:6379. Built by examples/CMakeLists.txt, run by tests/install.sh.
+// Usage: fleet redis://127.0.0.1:6379. Built by examples/CMakeLists.txt, run by tests/install.sh.
 #include <weir/fleet.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // A service that decides by rules in a file: it reads the rules, checks requests, and prints which rule denied.
 //
-// rules weir.yaml. Built by examples/CMakeLists.txt, run by tests/install.sh.
+// Usage: rules weir.yaml. Built by examples/CMakeLists.txt, run by tests/install.sh.
 #include <weir/gate.h>
 
 #include <cstdio>
