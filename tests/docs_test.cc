@@ -13,6 +13,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,16 +50,25 @@ std::string sources_of(const std::string& label) {
   return text;
 }
 
-std::string without_code(const std::string& text) { return std::regex_replace(text, std::regex("```[^`]*```"), ""); }
+std::vector<std::string> lines_without_code(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  bool is_code = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("```")) is_code = !is_code;
+    if (!is_code) lines.push_back(line);
+  }
+  return lines;
+}
 
 // The anchors of a page's headings, as GitHub makes them: `## A *b* (c)` is #a-b-c.
 std::set<std::string> headings_of(const std::string& text) {
-  static const std::regex heading(R"((?:^|\n)#+ ([^\n]*))");
   std::set<std::string> anchors;
-  const std::string plain = without_code(text);
-  for (std::sregex_iterator at(plain.begin(), plain.end(), heading), end; at != end; ++at) {
+  for (const std::string& line : lines_without_code(text)) {
+    const std::size_t marks = line.find_first_not_of('#');
+    if (marks == 0 || marks == line.npos || line[marks] != ' ') continue;
     std::string anchor = "#";
-    for (const char c : (*at)[1].str()) {
+    for (const char c : line.substr(marks + 1)) {
       if (c == ' ') anchor += '-';
       if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_') {
         anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -127,16 +137,16 @@ TEST(Docs, LinkToPagesAndHeadingsThatExist) {
   }
   int links = 0;
   for (const auto& page : pages) {
-    const std::string text = without_code(text_of(page));
-    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) {
-      const std::string to = (*at)[1], heading = (*at)[2];
-      if (to.find(':') != to.npos) continue;  // on the web
-      const auto target = to.empty() ? page : page.parent_path() / to;
-      ++links;
-      EXPECT_TRUE(std::filesystem::exists(target)) << page << " links to " << to;
-      if (heading.empty()) continue;
-      const std::set<std::string> headings = headings_of(text_of(target));
-      EXPECT_EQ(headings.count(heading), 1U) << page << " links to " << to << heading;
+    for (const std::string& line : lines_without_code(text_of(page))) {
+      for (std::sregex_iterator at(line.begin(), line.end(), link), end; at != end; ++at) {
+        const std::string to = (*at)[1], heading = (*at)[2];
+        if (to.find(':') != to.npos) continue;  // on the web
+        const auto target = to.empty() ? page : page.parent_path() / to;
+        ++links;
+        EXPECT_TRUE(std::filesystem::exists(target)) << page << " links to " << to;
+        if (heading.empty()) continue;
+        EXPECT_EQ(headings_of(text_of(target)).count(heading), 1U) << page << " links to " << to << heading;
+      }
     }
   }
   EXPECT_GT(links, 100);
