@@ -307,6 +307,7 @@ Findings check_clock(const File& file) {
 
 Findings check_one_definition(const std::vector<File>& files) {
   static const std::regex opens(R"(^namespace ([\w:]*) ?\{)");
+  static const std::regex function(R"(^(?:inline |constexpr |\[\[\w+\]\] )*[\w:][\w:<>,*& ]* [*&]?(\w+\([^()]*\)))");
   static const std::regex type(
       R"(^(?:struct|class|enum class) (?:alignas\([^)]*\) )?(\w+)(?: final)?(?: :[^:].*)? \{)");
   std::map<std::string, std::string> first;
@@ -321,12 +322,13 @@ Findings check_one_definition(const std::vector<File>& files) {
         inside.push_back(match[1].length() == 0 ? file.path : match[1].str());  // an unnamed one is the file's own
       } else if (starts_with(lines[i], "}  // namespace") && !inside.empty()) {
         inside.pop_back();
-      } else if (std::regex_search(lines[i], match, type)) {
+      } else if (std::regex_search(lines[i], match, type) ||
+                 (ends_with(file.path, ".h") && std::regex_search(lines[i], match, function))) {
         std::string name;
         for (const std::string& space : inside) name += space + "::";
         const std::string place = file.path + ":" + std::to_string(i + 1);
         const auto [earlier, is_new] = first.try_emplace(name + match[1].str(), place);
-        if (is_new) continue;
+        if (is_new || starts_with(earlier->second, file.path + ":")) continue;  // declared, then defined
         findings.push_back(
             {file.path, i + 1, match[1].str() + " is defined in " + earlier->second + ", too; rename one"});
       }

@@ -37,7 +37,8 @@ Findings check_folder_table(const File& contributing);
 // Only src/base/clock.cc asks the system for the time.
 Findings check_clock(const File& file);
 
-// No type is defined twice in a namespace, which no compiler notices and which mixes up the two.
+// No type is defined twice in a namespace, and no function is declared twice with the same parameters: no compiler
+// notices, and the program then uses either.
 Findings check_one_definition(const std::vector<File>& files);
 
 // x.lua and x.h define the same functions in the same order, and the Lua is pure.

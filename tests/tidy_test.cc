@@ -96,7 +96,7 @@ TEST(Tidy, TheTableOfFoldersIsThatOfTheLayers) {
 
 TEST(Tidy, OnlyTheClockReadsTheTime) { expect_none(check_clock); }
 
-TEST(Tidy, NoTypeIsDefinedTwice) {
+TEST(Tidy, NothingIsDefinedTwice) {
   const Findings findings = check_one_definition(checkout());
   EXPECT_TRUE(findings.empty()) << to_string(findings);
 }
@@ -209,7 +209,7 @@ TEST(TidyRules, TheTimeIsReadInOneFile) {
             "");
 }
 
-TEST(TidyRules, ATypeThatIsDefinedTwiceIsSeen) {
+TEST(TidyRules, WhatIsDefinedTwiceIsSeen) {
   const std::string in_weir = "namespace weir {\nstruct A {\n};\n";
   const auto found = [&](const std::string& more) {
     return to_string(check_one_definition({{"src/table/a.h", in_weir}, {"src/policy/b.h", more}}));
@@ -220,6 +220,13 @@ TEST(TidyRules, ATypeThatIsDefinedTwiceIsSeen) {
       says(found("namespace weir {\nnamespace c {\n}  // namespace c\nclass A final : public B {\n"), "b.h:4: A"));
   EXPECT_EQ(found("namespace weir::table {\nstruct A {\n"), "");
   EXPECT_EQ(found("namespace weir {\nnamespace {\nstruct A {\n"), "");
+  const auto twice = [](const std::string& one, const std::string& other) {
+    return to_string(check_one_definition({{"src/table/a.h", "namespace weir {\n" + one + "\n"},
+                                           {"src/policy/b.h", "namespace weir {\n" + other + "\n"}}));
+  };
+  EXPECT_TRUE(says(twice("std::string text(Micros time);", "inline std::string text(Micros time) {"), "b.h:2: text("));
+  EXPECT_EQ(twice("std::string text(Micros time);", "std::string text(double time);"), "");
+  EXPECT_EQ(twice("std::string text(Micros time);", "  std::string text(Micros time);"), "") << "of a class";
   EXPECT_EQ(found("namespace weir {\nstruct A;\nstruct A::Impl {\n"), "");
 }
 

@@ -22,7 +22,7 @@ constexpr int kDenied = 3;
 
 // Such as `, retry in 35 s`; without a number, the other text.
 std::string when(const char* what, const JsonValue& seconds, const char* otherwise) {
-  return seconds.kind == JsonValue::Kind::number ? what + time_text(seconds.number()) : otherwise;
+  return seconds.kind == JsonValue::Kind::number ? what + wait_text(seconds.number()) : otherwise;
 }
 
 void print(const JsonValue& answer, bool allowed) {

@@ -75,7 +75,7 @@ void look_at_plans(const Patient& patient, Findings& out) {
   if (metric(patient.metrics, "weir_plans_up", 0) > 0) {
     fine(out, "the plan database answers");
   } else {
-    bad(out, "the plan database has not answered for " + time_text(age),
+    bad(out, "the plan database has not answered for " + wait_text(age),
         "known subjects keep their plans, new ones get the default; weir plan status shows the error");
   }
   const double refused = metric(patient.metrics, "weir_plans_refused_total", 0);

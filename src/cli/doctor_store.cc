@@ -84,13 +84,13 @@ void look_at_reach(const JsonValue& nodes, std::vector<Finding>& out) {
   const std::string why = (cause.empty() ? "" : std::string(cause) + ": ") + (error.empty() ? "no answer" : error);
   if (!nodes.at("up").is_true) {
     return say(out, Level::failure,
-               store + " has been unavailable for " + time_text(nodes.at("since_seconds").number()) + ": " + why,
+               store + " has been unavailable for " + wait_text(nodes.at("since_seconds").number()) + ": " + why,
                std::string(advice) + "; until then, each rule's on_backend_error applies");
   }
   say(out, Level::fine, "limits are shared through " + store);
   const double age = nodes.at("last_error_age_seconds").number();
   if (error.empty() || age > kLately) return;
-  say(out, Level::warning, store + " failed " + time_text(age) + " ago: " + why,
+  say(out, Level::warning, store + " failed " + wait_text(age) + " ago: " + why,
       std::string(advice) + "; during a failure, each rule's on_backend_error applies");
 }
 
@@ -133,7 +133,7 @@ void look_at_heartbeat(const JsonValue& nodes, std::vector<Finding>& out) {
             error,
         rights_for(nodes, error, "+time +hset +hdel +hgetall +pexpire"));
   } else if (const double heard = nodes.at("heard_seconds").number(); nodes.at("up").is_true && heard > kBeatsMissed) {
-    say(out, Level::warning, "Redis has not answered this server's heartbeat for " + time_text(heard),
+    say(out, Level::warning, "Redis has not answered this server's heartbeat for " + wait_text(heard),
         "after 5 s, other servers do not count it; check the latency of Redis and of the network");
   }
 }
@@ -172,7 +172,7 @@ void look_at_nodes(const JsonValue& nodes, std::vector<Finding>& out) {
   }
   const double skew = std::abs(nodes.at("skew_seconds").number());
   if (skew > 1) {
-    say(out, Level::warning, "the clocks of this machine and of Redis are " + time_text(skew) + " apart",
+    say(out, Level::warning, "the clocks of this machine and of Redis are " + wait_text(skew) + " apart",
         "run an NTP client on both: limits use the clock of Redis, bans and times in answers use this machine's");
   }
 }
@@ -210,7 +210,7 @@ void look_at_replicas(const JsonValue& redis, const std::string& who, std::vecto
   if (behind < kBehindMax && lag < 10) return;
   say(out, Level::warning,
       "a replica of " + who + " is " + redis.at("behind_bytes").text + " bytes behind, and last answered " +
-          time_text(lag) + " ago",
+          wait_text(lag) + " ago",
       "check its network and disk: after a failover, the charges that it lacks are admitted again");
 }
 

@@ -170,7 +170,7 @@ Result<int> KeysCommand::top() {
   return server_.print({"GET", target}, [](const JsonValue& answer) {
     const auto& keys = answer.at("keys").items;
     if (keys.empty()) return "no keys in the last minutes\n" + fleet_note(answer);
-    TableText table({">hits", ">denied", "rule", "key, in the last " + time_text(answer.at("seconds").number())});
+    TableText table({">hits", ">denied", "rule", "key, in the last " + wait_text(answer.at("seconds").number())});
     for (const JsonValue& key : keys) {
       table.add({key.at("hits").text, key.at("denied").text, key.at("rule").text, key.at("key").text});
     }

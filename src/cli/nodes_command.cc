@@ -50,11 +50,11 @@ std::string fleet_words(const JsonValue& fleet) {
   for (const JsonValue& node : fleet.at("nodes").items) {
     table.add({node.at("id").text + (node.at("self").is_true ? " (this server)" : ""), node.at("host").text,
                node.at("pid").text, node.at("version").text, node.at("config").text, node.at("rules").text,
-               node.at("change").text, time_text(node.at("age_seconds").number()) + " ago"});
+               node.at("change").text, wait_text(node.at("age_seconds").number()) + " ago"});
   }
   const std::string is_up = fleet.at("up").is_true ? "available" : "UNAVAILABLE";
   std::string out = table.text() + "\n" + counted(table.rows(), "node") + " on " + printable(store) + ", " + is_up +
-                    " for " + time_text(fleet.at("since_seconds").number()) + "\n";
+                    " for " + wait_text(fleet.at("since_seconds").number()) + "\n";
   if (!fleet.at("up").is_true && !is_barred(fleet))
     out += "last error: " + printable(fleet.at("last_error").text) + "\n";
   if (const std::string& others = fleet.at("other_version").text; !others.empty()) {
@@ -65,7 +65,7 @@ std::string fleet_words(const JsonValue& fleet) {
     out += "this server has not reached Redis since its start, so it knows no other server and admits whole limits\n";
   }
   if (!is_barred(fleet) && is_out_of_date(fleet)) {
-    out += "this list is " + time_text(fleet.at("heard_seconds").number()) + " old: Redis has not answered since\n";
+    out += "this list is " + wait_text(fleet.at("heard_seconds").number()) + " old: Redis has not answered since\n";
   }
   if (const std::string& why = fleet.at("heartbeat_error").text; !why.empty()) {
     out += "Redis refuses this server's heartbeat, so other servers do not count it: " + printable(why) + "\n";

@@ -128,7 +128,7 @@ Result<int> PlanCommand::status() const {
     std::string out = source.empty() ? std::string("no database: each request carries its plan\n") : source;
     if (!source.empty()) {
       out += answer.at("up").is_true ? ": available" : ": unavailable, " + answer.at("error").text;
-      out += "; last answer " + time_text(answer.at("age_seconds").number()) + " ago; ";
+      out += "; last answer " + wait_text(answer.at("age_seconds").number()) + " ago; ";
       out += counted(answer.at("subjects").text, "subject") + " known\n";
     }
     TableText table({"plan", "limits"});

@@ -109,7 +109,7 @@ void TopScreen::take(TopAnswers answers, Micros now) {
 std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
   std::vector<Line> out;
   const JsonValue& status = last_.status;
-  std::string head = "weir " + status.at("version").text + "   up " + time_text(status.at("uptime_seconds").number()) +
+  std::string head = "weir " + status.at("version").text + "   up " + wait_text(status.at("uptime_seconds").number()) +
                      "   " + counted(status.at("config").at("rules").text, "rule");
   if (status.at("table").at("capacity").whole() > 0) {
     head += "   table " + percent(status.at("table").at("fill").number(), 1);
@@ -151,7 +151,7 @@ std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
          refused > 0 ? Tone::plain : Tone::quiet});
   }
   out.push_back({});
-  const std::string most = "most " + std::string(by) + ", last " + time_text(last_.keys.at("seconds").number());
+  const std::string most = "most " + std::string(by) + ", last " + wait_text(last_.keys.at("seconds").number());
   out.push_back(
       {padded(most, 30) + padded("hits", 6, true) + padded("denied", 10, true) + "  " + padded("rule", 16) + "  key",
        Tone::head});

@@ -25,9 +25,9 @@ std::string state_text(const RuleExplanation::State& state) {
   if (decision.decided_by == DecidedBy::open) out += " on this server, while Redis is unavailable (open)";
   if (state.cost != 1) out += ", costs " + std::to_string(state.cost);
   if (!decision.allowed) {
-    out += decision.retry_after == kNever ? ", never passes" : ", passes in " + time_text(decision.retry_after);
+    out += decision.retry_after == kNever ? ", never passes" : ", passes in " + wait_text(decision.retry_after);
   } else if (decision.delay > Micros{0}) {
-    out += ", after a delay of " + time_text(decision.delay);
+    out += ", after a delay of " + wait_text(decision.delay);
   }
   return out;
 }

@@ -179,10 +179,10 @@ TEST(Seconds, AreWrittenForPeople) {
                                                   {3'600, "1 h"},       {22'320, "6 h 12 min"},
                                                   {86'399, "1 d"},      {273'600, "3 d 4 h"},
                                                   {31'536'000, "365 d"}};
-  for (const auto& [seconds, text] : texts) EXPECT_EQ(time_text(seconds), text) << seconds;
-  EXPECT_EQ(time_text(Micros{34'000'001}), "35 s");
-  EXPECT_EQ(time_text(Micros{INT64_MAX}).substr(0, 9), "106751991");
-  EXPECT_EQ(time_text(1e300), "11574074 d 2 h");
+  for (const auto& [seconds, text] : texts) EXPECT_EQ(wait_text(seconds), text) << seconds;
+  EXPECT_EQ(wait_text(Micros{34'000'001}), "35 s");
+  EXPECT_EQ(wait_text(Micros{INT64_MAX}).substr(0, 9), "106751991");
+  EXPECT_EQ(wait_text(1e300), "11574074 d 2 h");
 }
 
 }  // namespace

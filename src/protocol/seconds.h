@@ -22,7 +22,7 @@ constexpr std::int64_t seconds_ceil(Micros wait) {
 }
 
 // For people: `250 ms`, `7.5 s`, `34 s`, `1 min 30 s`, `6 h 12 min`, `3 d 4 h`. Also rounded up.
-inline std::string time_text(Micros time) {
+inline std::string wait_text(Micros time) {
   const std::int64_t us = std::max<std::int64_t>(time.count(), 0);
   const auto in = [us](std::int64_t unit) { return us / unit + (us % unit > 0 ? 1 : 0); };
   const auto in_two = [](std::int64_t count, std::int64_t per_large, const char* large, const char* small) {
@@ -45,9 +45,9 @@ inline std::string time_text(Micros time) {
 }
 
 // The same for seconds as JSON carries them.
-inline std::string time_text(double seconds) {
+inline std::string wait_text(double seconds) {
   constexpr double kMost = 1e12;
-  return time_text(Micros{std::llround(std::clamp(seconds, 0.0, kMost) * 1e6)});
+  return wait_text(Micros{std::llround(std::clamp(seconds, 0.0, kMost) * 1e6)});
 }
 
 }  // namespace weir
