@@ -48,7 +48,7 @@ TEST_F(Explain, SaysWhyARuleIsNotAboutARequest) {
   const std::pair<const char*, const char*> reasons[] = {
       {"path", "path is '/b', not /a"},
       {"method", "method is 'GET', not POST"},
-      {"header", "there is no header x-org"},
+      {"header", "the request has no header x-org"},
       {"net", "ip is '192.0.2.1', not 10.0.0.0/8"},
       {"not", "not for user 42 and method GET"},
       {"absent", "the request has no tenant"},

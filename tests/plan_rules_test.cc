@@ -209,7 +209,8 @@ TEST(PlanText, TellsWhatIsWrong) {
             std::string::npos);
   EXPECT_NE(error_of("rules: [{name: a, per: user, limit: plan}]").find("the config has no `plans`"),
             std::string::npos);
-  EXPECT_NE(error_of("plans: {default: a, tiers: {a: 1/s}}\nrules: [{name: a, per: path, limit: plan}]").find("whose"),
+  EXPECT_NE(error_of("plans: {default: a, tiers: {a: 1/s}}\nrules: [{name: a, per: path, limit: plan}]")
+                .find("subject: user"),
             std::string::npos);
   EXPECT_NE(plans("default: free, tiers: {free: 10/minute, pro: 10/s burst 50}").find("give the rule an `algorithm`"),
             std::string::npos);

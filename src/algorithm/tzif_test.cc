@@ -280,7 +280,7 @@ TEST(Tzif, SaysWhyItRefusesAFile) {
   block = {.times = {}, .offsets = std::vector<std::int32_t>(257, 0)};
   refused(modern(block, ""), "1 to 256");
   block = {.times = {}, .offsets = {0, 0}, .marks = 1};
-  refused(modern(block, ""), "marks");
+  refused(modern(block, ""), "indicators do not match");
   refused(modern({}, "nonsense"), "'nonsense'");
   refused(block_text(Block{}, '2', 4) + block_text(Block{}, '2', 8), "is missing");
   refused(block_text(Block{}, '2', 4) + block_text(Block{}, '2', 8) + "\nUTC0", "does not end");

@@ -163,7 +163,7 @@ TEST_F(JournalShared, OtherLinesInThePlaceOfLostOnesAreNoticed) {
   }
   const auto notes = journals[1].take_notes();
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_NE(notes[0].find("2 (b) is 5"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("2 (b) is now 5"), std::string::npos) << notes[0];
 }
 
 // Only the line before the compared one differs; the compared line has the same content.
@@ -262,7 +262,7 @@ TEST_F(JournalShared, WhatTheFleetHasLeftOutIsLeftOutAndTold) {
   const auto notes = again.take_notes();
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_NE(notes[0].find("2 (b)"), std::string::npos) << notes[0];
-  EXPECT_NE(notes[1].find("3 (own) is 5"), std::string::npos) << notes[1];
+  EXPECT_NE(notes[1].find("3 (own) is now 5"), std::string::npos) << notes[1];
   EXPECT_TRUE(again.take_notes().empty());
 }
 

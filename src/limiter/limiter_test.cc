@@ -120,7 +120,7 @@ TEST(Limiter, RefusesWhatItCannotCount) {
   EXPECT_FALSE(limiter->check_all({&without_limit, 1}));
 
   auto holds = make_limiter("concurrency", "2 concurrent");
-  EXPECT_NE(holds->check("k").error().message.find("acquired"), std::string::npos);
+  EXPECT_NE(holds->check("k").error().message.find("acquire and release"), std::string::npos);
   EXPECT_FALSE(holds->acquire("k", ""));
   EXPECT_FALSE(holds->acquire("k", std::string(kHoldIdBytesMax + 1, 'i')));
   EXPECT_FALSE(holds->acquire("k", "a", std::int64_t{0}));

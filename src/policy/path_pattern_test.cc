@@ -189,7 +189,7 @@ TEST(PathPattern, SaysWhereAndWhatIsWrong) {
       {"/{User-Id}", 3, "'User-Id' is not a name (a-z, 0-9 and _, not a digit first): write '/{user_id}'"},
       {"/{1}", 3, "write '/{_1}'"},
       {"/{*}", 3, "write '/{_}'"},
-      {"/{\xc3\xa9}", 3, "'\\xc3\\xa9' is no name"},
+      {"/{\xc3\xa9}", 3, "'\\xc3\\xa9' is not a name"},
       {"/{id}/{id}", 8, "a second '{id}' in one path pattern: write '/{id_2}'"},
       {"/a/img**x", 7, "write '/img*x' within one, or '/**' for more"},
       {"/***", 2, "write '/*'"},

@@ -44,7 +44,7 @@ is "a folder is its files" 4 "$("$program" import envoy folder 2>/dev/null | gre
 
 answer=$("$program" import envoy --explain edge.yaml)
 has "explained: the deliberate differences" "Weir charges nothing for a denied request" "$answer"
-has "explained: algorithms" "Algorithms may be chosen" "$answer"
+has "explained: algorithms" "You can choose the algorithm" "$answer"
 has "explained: what is in this file" "  edge.yaml:7:5: rules have no quota_mode" "$answer"
 has "explained: nothing" "Rules can express everything in these files." "$("$program" import envoy --explain other.yml)"
 is "explained without files" "$("$program" import --explain)" "$("$program" import envoy --explain)"

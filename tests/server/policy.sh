@@ -74,7 +74,7 @@ has "a rule that applies, and its key" "+ login     enforced, per ip:1.2.3.4" "$
 has "a rule that does not, and why" "- search    path is '/api/login', not /api/search" "$out"
 has "an absent attribute" "- steps     the request has no user" "$out"
 has "what keeps otherwise away" "- rest      rule login, which names a path, applies" "$out"
-has "the worst case of a fixed window" "up to 1200 permits at once across a boundary" "$out"
+has "the worst case of a fixed window" "up to 1200 permits at once across a window boundary" "$out"
 has "the state" "5 of 5 left" "$out"
 out=$(cd "$work" && weir explain --path /x --user 42 --json)
 is "JSON that others read" "True everyone steps rest" "$("$python" -c '
@@ -82,7 +82,7 @@ import json, sys
 e = json.load(sys.stdin)
 print(e["allowed"], *[r["rule"] for r in e["rules"] if r["applies"]])' <<<"$out")"
 out=$(weir explain --config "$work/weir.yaml" --path /x --api-key topsecret)
-has "an API key is shown by its hash" "api_key sha256:" "$out"
+has "an API key is shown by its hash" "api_key:sha256:" "$out"
 is "and never in the clear" 0 "$(grep -c topsecret <<<"$out")"
 has "behind a proxy" "client  9.9.9.9" \
   "$(weir explain --config "$work/weir.yaml" --ip 10.0.0.1 --header 'X-Forwarded-For: 6.6.6.6, 9.9.9.9')"

@@ -107,7 +107,7 @@ kill -TERM "$pid"
 wait "$pid"
 for file in "$work"/state.usage/20*; do printf x | dd of="$file" bs=1 seek=40 conv=notrunc 2>/dev/null; done
 run_server
-has "damaged files are set aside, and told" "its day begins anew" "$(cat "$work"/err*)"
+has "damaged files are set aside, and told" "starting its day from zero" "$(cat "$work"/err*)"
 is "  there they are" yes "$(compgen -G "$work/state.usage/*.damaged" >/dev/null && echo yes)"
 check '{"user":"47","path":"/search"}'
 is "it counts on" 1 "$(spent user:47 search)"
@@ -129,7 +129,7 @@ wait "$pid"
 
 start_server --config "$work/weir.yaml" --usage-subjects 0
 check '{"user":"42","path":"/search"}'
-has "it can be turned off" "spending is not counted here" "$(usage user:42)"
+has "it can be turned off" "usage is not counted" "$(usage user:42)"
 start_server --config "$work/weir.yaml" --hash-keys
 check '{"user":"alice","path":"/search"}'
 is "with --hash-keys nobody is named" 0 "$(api '' | grep -c alice)"

@@ -125,7 +125,7 @@ TEST_F(RespSessionTest, LimitsByAQuota) {
             "allowed 1 reason within rule  limit 50 remain");
   EXPECT_EQ(flat(call({"WEIR.LIMIT", "new", "10/s burst 50"})).find("remaining 48 "), 39u);
   EXPECT_EQ(call({"WEIR.LIMIT", "k"}), "-ERR wrong number of arguments for 'weir.limit' command\r\n");
-  EXPECT_EQ(call({"WEIR.LIMIT", "k", "20 concurrent"}).substr(0, 24), "-ERR permits in flight a");
+  EXPECT_EQ(call({"WEIR.LIMIT", "k", "20 concurrent"}).substr(0, 24), "-ERR a concurrency limit");
   EXPECT_EQ(call({"WEIR.LIMIT", "k", "2/fortnight"}).substr(0, 5), "-ERR ");
   EXPECT_EQ(call({"WEIR.LIMIT", "", "2/s"}).substr(0, 21), "-ERR the key is empty");
   EXPECT_EQ(flat(call({"WEIR.LIMIT", "day", "2/calendar_day UTC"})).substr(0, 37),
@@ -158,7 +158,7 @@ TEST_F(RespSessionTest, ChecksByTheRules) {
   EXPECT_EQ(call({"WEIR.CHECK"}), "-ERR wrong number of arguments for 'weir.check' command\r\n");
   EXPECT_EQ(call({"WEIR.RESET", "steps", "user", "42"}), ":1\r\n");
   EXPECT_EQ(call({"WEIR.RESET", "steps", "user", "42"}), ":0\r\n");
-  EXPECT_EQ(call({"WEIR.RESET", "steps", "user", "42", "PEEK"}).substr(0, 19), "-ERR a reset takes ");
+  EXPECT_EQ(call({"WEIR.RESET", "steps", "user", "42", "PEEK"}).substr(0, 21), "-ERR WEIR.RESET takes");
   EXPECT_EQ(call({"WEIR.RESET", "nosuch", "user", "42"}).substr(0, 5), "-ERR ");
   EXPECT_EQ(flat(call({"WEIR.CHECK", "user", "42"})).substr(0, 9), "allowed 1");
 }
