@@ -1,5 +1,5 @@
 # Assembles the script that runs inside Redis: the algorithms' Lua twins, then the wrapper that calls them,
-# as one string in a generated redis_script.cc. A twin that ends with a table of its functions becomes the body of
+# as one string in a generated fleet_script.cc. A twin that ends with a table of its functions becomes the body of
 # load_NAME(): making functions costs time, and a call needs few of them. Included, it defines
 # weir_redis_script(); run with `cmake -P`, it is the assembling itself.
 
@@ -33,7 +33,7 @@ function(weir_redis_script variable)
   foreach(part script script_kinds script_requests)
     list(APPEND parts "${CMAKE_SOURCE_DIR}/src/fleet/${part}.lua")
   endforeach()
-  set(output "${CMAKE_BINARY_DIR}/generated/redis_script.cc")
+  set(output "${CMAKE_BINARY_DIR}/generated/fleet_script.cc")
   add_custom_command(OUTPUT "${output}"
     COMMAND "${CMAKE_COMMAND}" "-DPARTS=${parts}" "-DOUTPUT=${output}" -P "${CMAKE_SOURCE_DIR}/cmake/script.cmake"
     DEPENDS ${parts} "${CMAKE_SOURCE_DIR}/cmake/script.cmake" COMMENT "Assembling the Redis script" VERBATIM)
