@@ -159,7 +159,7 @@ for n in 0 2 3 5; do
   is "nor is the one from before lost, though Redis has lost it" 0 $?
 done
 until_true 20 is_strict 0
-has "the log tells that it was away" "Redis is unavailable; each rule follows" "$(cat "${errs[0]}")"
+has "the log tells that it was away" "Redis is unavailable; each rule's on_backend_error" "$(cat "${errs[0]}")"
 until_true 20 grep -q "Redis is available again" "${errs[0]}"
 is "and that it is back" 0 $?
 took "in few lines" "$(grep -c "Redis" "${errs[0]}")" 12

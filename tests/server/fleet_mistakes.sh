@@ -72,7 +72,7 @@ is "  and what to do" 0 $?
 is "nobody is sent to the network for it" 1 "$(finds 2 "check that this machine reaches it" && echo 0 || echo 1)"
 sleep 5 # of an outage in which nothing new happens
 for n in 0 1 2; do
-  is "server $n: the outage began once" 1 "$(grep -c "Redis is unavailable; each rule follows" "${errs[n]}")"
+  is "server $n: the outage began once" 1 "$(grep -c "Redis is unavailable; each rule's on_backend_error" "${errs[n]}")"
   is "server $n: that changes are not read is told once" 1 "$(grep -c "cannot sync runtime changes" "${errs[n]}")"
 done
 echo secret >"$work/pass"

@@ -138,7 +138,7 @@ is "another address" 200 "$(ask '{"path":"/api/login","method":"POST","ip":"192.
 is "skipped" 200 "$(ask '{"path":"/health","ip":"192.0.2.1"}')"
 has "and says so" '"reason":"skipped"' "$(cat "$work/body")"
 is "a bad address is the caller's mistake" 400 "$(ask '{"ip":"nonsense"}')"
-has "which it is told" "no address such as 192.0.2.1" "$(cat "$work/body")"
+has "which it is told" "not an address such as 192.0.2.1" "$(cat "$work/body")"
 is "a misspelt member" 400 "$(ask '{"usr":"42"}')"
 has "which it is told, too" 'did you mean' "$(cat "$work/body")"
 is "an inline limit goes beside the rules" 200 "$(ask '{"key":"k","limit":"1/s"}')"
