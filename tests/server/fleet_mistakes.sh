@@ -56,7 +56,7 @@ start_on "redis://default@127.0.0.1:$redis_port?password_file=$work/pass"
 until_true 20 finds 0 "if this server does not use TLS, write redis://"
 is "TLS to a plain port" 0 $?
 is "doctor warns of a server that never reached Redis" 0 "$(finds 0 "admits whole limits"; echo $?)"
-has "so does weir nodes" "it admits whole limits" "$("$program" nodes --admin "${admins[0]}" 2>&1)"
+has "so does weir nodes" "admits whole limits" "$("$program" nodes --admin "${admins[0]}" 2>&1)"
 at=127.0.0.1:$redis_port
 until_true 20 finds 1 \
   "Redis at $at: Redis: cannot read the cluster map: $at: ERR This instance has cluster support disabled"
