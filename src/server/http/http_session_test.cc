@@ -386,7 +386,8 @@ TEST_F(HttpSessionTest, SaysWhyItGivesUp) {
   for (const GiveUp why : {GiveUp::no_room, GiveUp::too_crowded}) {
     const std::string answer = last_words(why);
     EXPECT_EQ(status(answer), "HTTP/1.1 503 Service Unavailable");
-    for (const char* part : {"application/problem+json", "Retry-After: 1\r\n", "Connection: close\r\n", "retry shortly"}) {
+    for (const char* part :
+         {"application/problem+json", "Retry-After: 1\r\n", "Connection: close\r\n", "retry shortly"}) {
       EXPECT_TRUE(has(answer, part)) << answer;
     }
   }
