@@ -32,22 +32,31 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The sources of one test binary: tests/LABEL_test.cc and what stands beside it under that name, or all *_test.cc
-// beside the folder's code.
-std::string sources_of(const std::string& label) {
-  std::string text;
-  if (std::filesystem::exists(source_path("tests/" + label + "_test.cc"))) {
-    for (const auto& entry : std::filesystem::directory_iterator(source_path("tests"))) {
-      if (entry.path().filename().string().starts_with(label + "_")) text += text_of(entry.path());
+// The tests of one binary, Suite.Behaviour: of tests/LABEL_test.cc and what stands beside it under that name, or of all
+// *_test.cc beside the folder's code.
+const std::set<std::string>& tests_of(const std::string& label) {
+  static std::map<std::string, std::set<std::string>> known;
+  const auto [found, is_new] = known.try_emplace(label);
+  if (!is_new) return found->second;
+  const auto add = [&](const std::filesystem::path& path) {
+    const std::string text = text_of(path);
+    for (std::size_t at = text.find("\nTEST"); at != text.npos; at = text.find("\nTEST", at + 1)) {
+      const std::size_t begin = text.find('(', at), end = text.find(')', at);
+      if (begin == text.npos || end == text.npos || begin > end) continue;
+      std::string name = text.substr(begin + 1, end - begin - 1);
+      std::erase_if(name, [](unsigned char c) { return std::isspace(c) != 0; });
+      found->second.insert(std::regex_replace(name, std::regex(","), "."));
     }
-    return text;
-  }
-  const auto folder = source_path("src/" + label);
-  if (!std::filesystem::is_directory(folder)) return text;
+  };
+  const bool is_own = std::filesystem::exists(source_path("tests/" + label + "_test.cc"));
+  const auto folder = source_path(is_own ? "tests" : "src/" + label);
+  if (!std::filesystem::is_directory(folder)) return found->second;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.path().string().ends_with("_test.cc")) text += text_of(entry.path());
+    const bool is_beside = is_own ? entry.path().filename().string().starts_with(label + "_")
+                                  : entry.path().string().ends_with("_test.cc");
+    if (is_beside && entry.is_regular_file()) add(entry.path());
   }
-  return text;
+  return found->second;
 }
 
 std::vector<std::string> lines_without_code(const std::string& text) {
@@ -62,9 +71,12 @@ std::vector<std::string> lines_without_code(const std::string& text) {
 }
 
 // The anchors of a page's headings, as GitHub makes them: `## A *b* (c)` is #a-b-c.
-std::set<std::string> headings_of(const std::string& text) {
-  std::set<std::string> anchors;
-  for (const std::string& line : lines_without_code(text)) {
+const std::set<std::string>& headings_of(const std::filesystem::path& page) {
+  static std::map<std::filesystem::path, std::set<std::string>> known;
+  const auto [found, is_new] = known.try_emplace(page.lexically_normal());
+  std::set<std::string>& anchors = found->second;
+  if (!is_new) return anchors;
+  for (const std::string& line : lines_without_code(text_of(page))) {
     const std::size_t marks = line.find_first_not_of('#');
     if (marks == 0 || marks == line.npos || line[marks] != ' ') continue;
     std::string anchor = "#";
@@ -81,13 +93,12 @@ std::set<std::string> headings_of(const std::string& text) {
 
 // Whether `LABEL/Suite.Behaviour` names a test; a star stands for any name.
 bool is_unit_test(const std::string& label, const std::string& name) {
-  const std::string sources = sources_of(label);
-  if (name == "*") return !sources.empty();
-  const auto dot = name.rfind('.');
-  if (dot == std::string::npos) return false;
-  const auto pattern = [](const std::string& part) { return std::regex_replace(part, std::regex("\\*"), "\\w*"); };
-  const std::string suite = pattern(name.substr(0, dot)), behaviour = pattern(name.substr(dot + 1));
-  return std::regex_search(sources, std::regex("TEST(_F|_P)?\\(" + suite + ",\\s*" + behaviour + "\\)"));
+  const std::set<std::string>& tests = tests_of(label);
+  if (name == "*") return !tests.empty();
+  if (name.find('*') == name.npos) return tests.count(name) > 0;
+  const std::regex pattern(
+      std::regex_replace(std::regex_replace(name, std::regex("\\."), "\\."), std::regex("\\*"), "\\w*"));
+  return std::ranges::any_of(tests, [&](const std::string& test) { return std::regex_match(test, pattern); });
 }
 
 bool is_test(const std::string& name) {
@@ -145,7 +156,7 @@ TEST(Docs, LinkToPagesAndHeadingsThatExist) {
         ++links;
         EXPECT_TRUE(std::filesystem::exists(target)) << page << " links to " << to;
         if (heading.empty()) continue;
-        EXPECT_EQ(headings_of(text_of(target)).count(heading), 1U) << page << " links to " << to << heading;
+        EXPECT_EQ(headings_of(target).count(heading), 1U) << page << " links to " << to << heading;
       }
     }
   }
