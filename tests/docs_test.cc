@@ -36,8 +36,9 @@ std::string text_of(const std::filesystem::path& path) {
 // *_test.cc beside the folder's code.
 const std::set<std::string>& tests_of(const std::string& label) {
   static std::map<std::string, std::set<std::string>> known;
-  const auto [found, is_new] = known.try_emplace(label);
-  if (!is_new) return found->second;
+  const auto place = known.try_emplace(label);
+  std::set<std::string>& names = place.first->second;
+  if (!place.second) return names;
   const auto add = [&](const std::filesystem::path& path) {
     const std::string text = text_of(path);
     for (std::size_t at = text.find("\nTEST"); at != text.npos; at = text.find("\nTEST", at + 1)) {
@@ -45,18 +46,18 @@ const std::set<std::string>& tests_of(const std::string& label) {
       if (begin == text.npos || end == text.npos || begin > end) continue;
       std::string name = text.substr(begin + 1, end - begin - 1);
       std::erase_if(name, [](unsigned char c) { return std::isspace(c) != 0; });
-      found->second.insert(std::regex_replace(name, std::regex(","), "."));
+      names.insert(std::regex_replace(name, std::regex(","), "."));
     }
   };
   const bool is_own = std::filesystem::exists(source_path("tests/" + label + "_test.cc"));
   const auto folder = source_path(is_own ? "tests" : "src/" + label);
-  if (!std::filesystem::is_directory(folder)) return found->second;
+  if (!std::filesystem::is_directory(folder)) return names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const bool is_beside = is_own ? entry.path().filename().string().starts_with(label + "_")
                                   : entry.path().string().ends_with("_test.cc");
     if (is_beside && entry.is_regular_file()) add(entry.path());
   }
-  return found->second;
+  return names;
 }
 
 std::vector<std::string> lines_without_code(const std::string& text) {
