@@ -1,7 +1,7 @@
-# A container of 200 MiB, a table of 128 MiB, and more new keys than fit: the kernel kills nobody, with the table in
+# A container of 136 MiB, a table of 64 MiB, and more new keys than fit: the kernel kills nobody, with the table in
 # memory and in a state file. Needs a memory control group that we may make; else it is skipped.
 source "$(dirname "$0")/lib.bash"
-limit=$((200 << 20)) budget=$((128 << 20))
+limit=$((136 << 20)) budget=$((64 << 20))
 group=/sys/fs/cgroup/memory/weir-test-$$ bound=memory.limit_in_bytes peak=memory.max_usage_in_bytes
 if [ ! -d /sys/fs/cgroup/memory ]; then
   group=/sys/fs/cgroup/weir-test-$$ bound=memory.max peak=memory.peak
@@ -19,8 +19,8 @@ for state in "" "--state $work/state"; do
   is "${state:+state file: }it is in the group" yes "$(grep -q "^$pid\$" "$group/cgroup.procs" && echo yes)"
   # Logs live beside the table's pages: together they touch all of the budget. Those without room are refused.
   for command in 'CL.THROTTLE {key} 9 10 8640000' 'WEIR.LIMIT {key} 9/month ALGORITHM sliding_log'; do
-    out=$(timeout 600 "$load_program" bench --json --resp ":$resp_port" --each-key --keys 1000000 --command "$command")
-    is "${state:+state file: }1,000,000 new keys are answered: ${command%% *}" 1000000 \
+    out=$(timeout 600 "$load_program" bench --json --resp ":$resp_port" --each-key --keys 500000 --command "$command")
+    is "${state:+state file: }500,000 new keys are answered: ${command%% *}" 500000 \
       "$(sed -n 's/.*"checks": \([0-9]*\),.*/\1/p' <<<"$out")"
   done
   is "${state:+state file: }nobody was killed" 0 "$(is_gone "$pid"; echo $((1 - $?)))"
