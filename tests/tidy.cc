@@ -295,6 +295,8 @@ Findings check_clock(const File& file) {
   if (!is_cpp(file.path) && !ends_with(file.path, ".lua")) return findings;
   const auto lines = lines_of(strip(file.path, file.text, Strings::blank));
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto has = [&](const char* word) { return lines[i].find(word) != std::string::npos; };
+    if (!has("clock") && !has("time") && !has("tsc")) continue;  // a regular expression takes long
     if (std::smatch match; std::regex_search(lines[i], match, reads)) {
       findings.push_back({file.path, i + 1,
                           "'" + match.str() +
