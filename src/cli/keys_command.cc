@@ -31,7 +31,7 @@ Micros wait_of(const JsonValue& value) {
 
 DecidedBy decided_by_of(std::string_view text) {
   using enum DecidedBy;
-  for (const DecidedBy one : {strict, cached, local, open, closed}) {
+  for (const DecidedBy one : {strict, cached, local, open, closed, overloaded, no_room}) {
     if (text == to_string(one)) return one;
   }
   return here;

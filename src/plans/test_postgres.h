@@ -36,8 +36,7 @@ class TestPostgres {
 
   explicit TestPostgres(const std::string& settings = "") : settings_(settings) {
     std::filesystem::permissions(folder_.path(), std::filesystem::perms{0777});
-    EXPECT_TRUE(
-        run(programs() + "/initdb --no-sync --no-instructions -A trust -U weir --locale=C -E UTF8 -D " + data()));
+    EXPECT_TRUE(run("cp -a " + empty_data() + " " + data()));
     start();
   }
   // A standby of `primary`, which replays its writes.
@@ -82,9 +81,26 @@ class TestPostgres {
   std::string data() const { return folder_.at("data"); }
 
  private:
-  bool run(const std::string& command) const {
+  bool run(const std::string& command) const { return run(command, folder_); }
+  static bool run(const std::string& command, const PlansFolder& folder) {
     const std::string as = geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : "";
-    return std::system(("cd / && LC_ALL=C " + as + command + " >>" + folder_.at("output") + " 2>&1").c_str()) == 0;
+    return std::system(("cd / && LC_ALL=C " + as + command + " >>" + folder.at("output") + " 2>&1").c_str()) == 0;
+  }
+
+  // What initdb creates, which takes longer than most tests: once for all tests of a process, which copy it.
+  static std::string empty_data() {
+    struct Empty {
+      Empty() {
+        std::filesystem::permissions(folder.path(), std::filesystem::perms{0777});
+        EXPECT_TRUE(run(programs() + "/initdb --no-sync --no-instructions -A trust -U weir --locale=C -E UTF8 -D " +
+                            folder.at("data"),
+                        folder));
+      }
+      ~Empty() { run("rm -rf " + folder.at("data"), folder); }
+      PlansFolder folder;
+    };
+    static Empty empty;
+    return empty.folder.at("data");
   }
 
   void signal_all(int signal) const {
