@@ -7,7 +7,6 @@
 // by tests/key_space_test.cc and tests/server/key_spaces.sh.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -50,8 +49,11 @@ class StoredKey {
 class StoredCharges {
  public:
   explicit StoredCharges(std::span<const Charge> charges) : charges_(charges) {
-    if (std::ranges::any_of(charges, is_longer)) [[unlikely]] {
-      charges_ = copies_.emplace(charges).all;
+    for (const Charge& charge : charges) {
+      if (is_longer(charge)) [[unlikely]] {
+        copy();
+        return;
+      }
     }
   }
   StoredCharges(const StoredCharges&) = delete;
@@ -63,6 +65,9 @@ class StoredCharges {
   static bool is_longer(const Charge& charge) {
     return charge.space == KeySpace::callers && begins_reserved(charge.key);
   }
+
+  // Not inlined, so that the common case is.
+  [[gnu::noinline]] void copy() { charges_ = copies_.emplace(charges_).all; }
 
   struct Copies {
     explicit Copies(std::span<const Charge> charges) : all(charges.begin(), charges.end()) {
