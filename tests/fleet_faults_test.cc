@@ -67,7 +67,7 @@ TEST_F(FleetFaults, NobodyIsRefusedWhileRedisIsKilledAndComesBackAgainAndAgain) 
   }
   EXPECT_EQ(tally.errors(), 0) << tally.error();
   EXPECT_LE(tally.admitted(DecidedBy::strict), 4 * 30) << "it forgets, when it is killed";
-  EXPECT_LE(tally.admitted(DecidedBy::local), 3 * 30) << "the limit while it is away";
+  EXPECT_LE(tally.admitted(DecidedBy::local), 3 * 30) << "the limit while Redis is unavailable";
   EXPECT_LT(tally.longest(), kOrderOfMagnitude);
   tell("F01 three times: " + tally.text());
 }

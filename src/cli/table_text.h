@@ -1,17 +1,17 @@
-// Formats text for people: rows as aligned columns, and counts with their noun.
+// Formats text for people: rows as aligned columns.
 //
 // Characters that a terminal would act upon are shown as `?`, whatever their source. One thread. Tested by
 // table_text_test.cc and tests/server/commands.sh.
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/utf8.h"
 
 namespace weir {
@@ -35,14 +35,6 @@ inline std::size_t columns(std::string_view text) {
   std::size_t count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
   return count;
-}
-
-// `1 rule`, `2 rules`.
-inline std::string counted(std::string_view number, std::string_view noun) {
-  return std::string(number) + ' ' + std::string(noun) + (number == "1" ? "" : "s");
-}
-inline std::string counted(std::integral auto number, std::string_view noun) {
-  return counted(std::string_view(std::to_string(number)), noun);
 }
 
 class TableText {

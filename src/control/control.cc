@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/sha256.h"
 #include "base/sized.h"
 #include "control/config_file.h"
@@ -23,10 +24,6 @@ std::string on_one_line(std::string text) {
 std::string folder_of(const std::string& file) {
   const std::size_t slash = file.rfind('/');
   return slash == file.npos ? "" : file.substr(0, slash);
-}
-
-std::string counted(std::size_t n, std::string_view what) {
-  return std::to_string(n).append(" ").append(what).append(n == 1 ? "" : "s");
 }
 
 std::string first_of(const std::vector<std::string>& lines) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/nearest.h"
 #include "control/control.h"
 #include "policy/dimension.h"
@@ -127,9 +128,7 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
     for (const std::string& line : changes.refused) message += "\n  " + line;
     return conflict(std::move(message));
   }
-  const std::size_t rules = policy->rules.size();
-  const std::string what =
-      "config with " + std::to_string(rules) + (rules == 1 ? " rule" : " rules") + ", over the file";
+  const std::string what = "config with " + counted(policy->rules.size(), "rule") + ", over the file";
   return make(*std::move(held), {.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
 }
 

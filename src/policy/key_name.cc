@@ -44,14 +44,10 @@ std::string value_text(const Dimension& dimension, const KeyPart& part, const Sh
   }
 }
 
-std::string name_of(const Dimension& dimension) {
-  const bool is_plain = dimension.kind == AttributeKind::ip || dimension.name.empty();
-  return is_plain ? std::string(to_string(dimension.kind)) : to_string(dimension);
-}
-
 // As commands take subjects: user:42, and header:x-org=acme.
-char separator(const Dimension& dimension) {
-  return dimension.kind == AttributeKind::ip || dimension.name.empty() ? ':' : '=';
+std::string named(const Dimension& dimension, const std::string& value) {
+  const bool is_plain = dimension.kind == AttributeKind::ip || dimension.name.empty();
+  return is_plain ? std::string(to_string(dimension.kind)) + ':' + value : to_string(dimension) + '=' + value;
 }
 
 // Returns the attribute that stood for the identity.
@@ -107,7 +103,7 @@ std::string key_name(std::string_view body, const std::vector<Dimension>& per, c
     const auto dimension = is_identity ? take_identity(body, identity) : wanted;
     const auto part = dimension ? take_key_part(body) : std::nullopt;
     if (!part) return out + "...";
-    out += name_of(*dimension) + separator(*dimension) + value_text(*dimension, *part, show);
+    out += named(*dimension, value_text(*dimension, *part, show));
   }
   return out;
 }

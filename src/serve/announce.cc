@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/counted.h"
 #include "server/loop/address.h"
 
 namespace weir {
@@ -60,8 +61,7 @@ void announce(const Server& server, const Announced& what) {
   if (!what.store.empty()) std::printf("store %s, shared; list its servers with weir nodes\n", what.store.c_str());
   if (!what.state.empty()) std::printf("state %s\n", what.state.c_str());
   if (!what.config.empty()) {
-    std::printf("config %s, %zu %s; %s kill -HUP %d\n", what.config.c_str(), what.rules,
-                what.rules == 1 ? "rule" : "rules",
+    std::printf("config %s, %s; %s kill -HUP %d\n", what.config.c_str(), counted(what.rules, "rule").c_str(),
                 what.is_watched ? "reloads when the file changes, and on" : "reloads on", getpid());
   }
   if (!what.envoy.empty()) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.h"
 #include "cli/complain.h"
 #include "control/config_file.h"
 #include "control/reloader.h"
@@ -72,9 +73,6 @@ void warn_of_open_secrets(const redis::Target& target) {
 
 std::string envoy_text(const ControlStatus& status) {
   if (status.envoy.empty()) return {};
-  const auto counted = [](std::size_t n, const char* noun) {
-    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-  };
   return status.envoy + ", " + counted(status.envoy_limits, "limit") + " of " + counted(status.envoy_domains, "domain");
 }
 

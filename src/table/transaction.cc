@@ -181,7 +181,7 @@ Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) 
   const Limit& limit = *debit.limit;
   const Packing packing = packing_of(limit);
   if (!packing.fits_block)
-    return fail_with(ErrorCode::out_of_range, "the table cannot store so many permits with a period this short");
+    return fail_with(ErrorCode::out_of_range, "the table cannot store this number of permits with a period this short");
   one.content.emplace(Content{packing, {}, {}, TableCell(limit)});
   start_from_floors(one, limit);
   if (actor_.is_damaged()) return fail_damaged();
@@ -236,7 +236,7 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
       debit.act == Act::look || (one.cost == 0 && (debit.act == Act::charge || debit.act == Act::acquire));
   one.moved = moved && !is_peek;
   if (is_other && !packing_of(limit).fits_block)
-    return fail_with(ErrorCode::out_of_range, "the table cannot store so many permits with a period this short");
+    return fail_with(ErrorCode::out_of_range, "the table cannot store this number of permits with a period this short");
   return Outcome::done;
 }
 

@@ -61,7 +61,7 @@ class TlsStream {
   // has_ended(): the client sends no more. has_failed(): its input is invalid, and nothing more can be sent.
   virtual bool has_ended() const = 0;
   virtual bool has_failed() const = 0;
-  // It sent so many consecutive records without application data that the stream counts as failed.
+  // It exceeded the number of consecutive records without application data, so the stream counts as failed.
   static constexpr std::size_t kIdleRecordsMax = 64;
   virtual bool has_babbled() const = 0;
   // A record, or a message after the handshake, has begun and is incomplete; it holds memory.

@@ -141,7 +141,7 @@ TEST_F(Metrics, CountAllBansAsOne) {
     ASSERT_TRUE(gate.check({.user = "m"}));
     EXPECT_EQ(denied(name), "");
     EXPECT_EQ(read().series(), before);
-    EXPECT_EQ(gate.rule_counts().back().denied, 1U) << "it is told for itself elsewhere";
+    EXPECT_EQ(gate.rule_counts().back().denied, 1U) << "it is counted under its own name elsewhere";
   }
   use(config);
   EXPECT_EQ(denied(std::string(kByHandRules)), "2");
