@@ -1,8 +1,8 @@
-// What rules cost: finding and charging them among few and many, beside one limit given with the call, and a reload of
-// ten thousand under load.
+// The cost of rules: matching and charging them among few and many rules, compared with one limit in the call. Also the
+// accounts of usage, and a reload of ten thousand rules under load.
 //
-// All contestants take turns in one process and medians count; only the ratios mean anything on a shared machine. A
-// missed bar is printed and is not an error, for a noisy machine is not a bug.
+// All contestants take turns in one process, and the report has medians. On a shared machine only the ratios mean
+// anything. A missed bar is printed and is not an error, because a noisy machine is not a bug.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,7 +11,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "kit/parts.h"
 #include "kit/report.h"
 #include "kit/rounds.h"
+#include "weir/clock.h"
 #include "weir/gate.h"
 
 namespace {
@@ -32,8 +32,8 @@ struct Scale {
   int reload_seconds = 4;
 };
 constexpr Scale kQuick{.checks = 100'000, .rounds = 3, .reload_seconds = 1};
-constexpr std::size_t kSubjects = 20'000;          // keys that the requests of every contestant have
-constexpr std::size_t kHotSubjects = 2'000;        // of those that are to find their keys in the cache
+constexpr std::size_t kSubjects = 20'000;          // users in the requests of each contestant
+constexpr std::size_t kHotSubjects = 2'000;        // few, so that their keys are in the cache
 constexpr char kQuota[] = "9/s burst 1000000000";  // no check is denied
 
 [[noreturn]] void give_up(const std::string& why) {
@@ -56,7 +56,7 @@ std::string path_rules(std::size_t count) {
   return text;
 }
 
-// The requests of a contestant, in the same random order for all: each subject asks for one path.
+// The requests of a contestant, in the same random order for all. Each user requests one path.
 class Traffic {
  public:
   Traffic(std::size_t paths, std::size_t subjects) {
@@ -92,7 +92,7 @@ struct Subject {
     const auto rules = gate.rules();
     for (std::size_t i = 0; i < checks; ++i) {
       const auto checked = gate.check(rules, traffic.next(), answer);
-      if (!checked || !answer.allowed) give_up("a check was denied: distrust the figures");
+      if (!checked || !answer.allowed) give_up("a check was denied: do not trust the figures");
     }
   }
 
@@ -116,14 +116,14 @@ void measure_paths(Report& report, const Scale& scale) {
   std::vector<Contestant*> all;
   for (Contestant& each : contestants) all.push_back(&each);
   alternate(all, scale.rounds);
-  report.begin("Match and charge, 20,000 keys, one rule of all matches; nanoseconds of a check");
+  report.begin("Match and charge, 20,000 keys, one rule of each file matches; nanoseconds per check");
   const Rival ten{contestants[0].name(), contestants[0].figure()};
   report.add({contestants[0].name(), ten.value, "ns"});
   report.add({contestants[1].name(), contestants[1].figure(), "ns", ten});
   report.add({contestants[2].name(), contestants[2].figure(), "ns", ten, at_most(2)});
 }
 
-// Eight rules, of which a request meets two: its path's and that of its user.
+// Eight rules, of which two apply to a request: that of its path and that of its user.
 std::string eight_rules() {
   std::string text = path_rules(6);
   text += std::string("- {name: users, per: user, limit: ") + kQuota + "}\n";
@@ -141,28 +141,28 @@ void measure_eight(Report& report, const Scale& scale) {
   Contestant one("one limit, compiled before", scale.checks, [&] {
     for (std::size_t i = 0; i < scale.checks; ++i) {
       const auto decision = limiter.check(keys[i % kHotSubjects], limit);
-      if (!decision || !decision->allowed) give_up("a check was denied: distrust the figures");
+      if (!decision || !decision->allowed) give_up("a check was denied: do not trust the figures");
     }
   });
-  // As `"limit":"9/s burst 1000000000"` of a POST /v1/check is handled: read, compiled, charged.
+  // As `"limit":"9/s burst 1000000000"` of a POST /v1/check is handled: parsed, compiled, charged.
   Contestant inlined("one inline limit, as text", scale.checks, [&] {
     for (std::size_t i = 0; i < scale.checks; ++i) {
       const auto written = compile(kQuota);
       const auto decision = limiter.check(keys[i % kHotSubjects], *written);
-      if (!decision || !decision->allowed) give_up("a check was denied: distrust the figures");
+      if (!decision || !decision->allowed) give_up("a check was denied: do not trust the figures");
     }
   });
   Contestant two("two limits, compiled before", scale.checks, [&] {
     for (std::size_t i = 0; i < scale.checks; ++i) {
       const Charge charges[] = {{keys[i % kHotSubjects], &limit, 1}, {keys[(i + 1) % kHotSubjects], &limit, 1}};
       const auto verdict = limiter.check_all(charges);
-      if (!verdict || !verdict->allowed) give_up("a check was denied: distrust the figures");
+      if (!verdict || !verdict->allowed) give_up("a check was denied: do not trust the figures");
     }
   });
   Contestant rules = contestant("8 rules, of which 2 match", eight, scale);
-  Contestant* all[] = {&one, &inlined, &two, &rules};
+  const std::vector<Contestant*> all{&one, &inlined, &two, &rules};
   alternate(all, scale.rounds);
-  report.begin("Rules beside a limit that needs none, 2,000 users; nanoseconds of a check");
+  report.begin("Rules compared with limits in the call, 2,000 users; nanoseconds per check");
   report.add({one.name(), one.figure(), "ns"});
   report.add({inlined.name(), inlined.figure(), "ns", Rival{one.name(), one.figure()}});
   report.add({two.name(), two.figure(), "ns", Rival{one.name(), one.figure()}});
@@ -171,15 +171,16 @@ void measure_eight(Report& report, const Scale& scale) {
   report.add({rules.name(), rules.figure(), "ns", Rival{two.name(), two.figure()}});
 }
 
-// What it costs to know what everybody spent: who comes again soon, who comes seldom, and more than there is room for.
-void measure_spending(Report& report, const Scale& scale) {
-  report.begin("The accounts of what each user spent, 10,000 of them; nanoseconds of a check");
+// The cost of accounts of usage: for users that return soon, for users that return seldom, and for more users than
+// accounts.
+void measure_usage(Report& report, const Scale& scale) {
+  report.begin("10,000 accounts of usage, one for each user; nanoseconds per check");
   const std::string text = std::string("rules:\n- {name: users, per: user, limit: ") + kQuota + "}\n";
   for (const std::size_t users : {std::size_t{500}, std::size_t{9'000}, std::size_t{100'000}}) {
-    Subject without(text, 1, users), with(text, 1, users, {.spending = {.subjects = 10'000}});
+    Subject without(text, 1, users), with(text, 1, users, {.usage = {.subjects = 10'000}});
     Contestant none = contestant(std::to_string(users) + " users, without", without, scale);
     Contestant kept = contestant(std::to_string(users) + " users, with accounts", with, scale);
-    Contestant* all[] = {&none, &kept};
+    const std::vector<Contestant*> all{&none, &kept};
     alternate(all, scale.rounds);
     report.add({none.name(), none.figure(), "ns"});
     report.add({kept.name(), kept.figure(), "ns", Rival{none.name(), none.figure()}});
@@ -188,32 +189,23 @@ void measure_spending(Report& report, const Scale& scale) {
 
 struct Latencies {
   double p50 = 0, p99 = 0, p999 = 0;
-  std::size_t checks = 0;
 };
 
 Latencies measure_for(Gate& gate, Traffic& traffic, std::chrono::seconds time) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<float> figures;
-  figures.reserve(20'000'000);
-  const auto end = Clock::now() + time;
-  auto before = Clock::now();
-  while (before < end) {
+  Times times;
+  auto before = read_stopwatch();
+  for (const auto end = before + time; before < end;) {
     const auto answer = gate.check(traffic.next());
-    const auto after = Clock::now();
-    if (!answer || !answer->allowed || answer->limits.size() != 1) give_up("a check was lost: distrust the figures");
-    if (figures.size() < figures.capacity())
-      figures.push_back(std::chrono::duration<float, std::nano>(after - before).count());
+    const auto after = read_stopwatch();
+    if (!answer || !answer->allowed || answer->limits.size() != 1)
+      give_up("a check was lost: do not trust the figures");
+    times.add(after - before);
     before = after;
   }
-  const auto at = [&](double part) {
-    const auto place = figures.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(figures.size() - 1));
-    std::nth_element(figures.begin(), place, figures.end());
-    return static_cast<double>(*place);
-  };
-  return {at(0.5), at(0.99), at(0.999), figures.size()};
+  return {times.quantile_ns(0.5), times.quantile_ns(0.99), times.quantile_ns(0.999)};
 }
 
-// The checks on one core, the reading and applying on the other, one after the other without a pause.
+// One core makes checks. The other parses and applies the rules, again and again without a pause.
 void measure_reload(Report& report, const Scale& scale) {
   const std::string text = path_rules(10'000);
   Subject subject(text, 10'000, kSubjects);
@@ -223,7 +215,7 @@ void measure_reload(Report& report, const Scale& scale) {
   std::atomic<bool> stop{false};
   std::atomic<int> reloads{0};
   std::jthread reloader([&] {
-    pin_to_core(1);
+    pin_to_cores(1, 2);
     while (!stop) {
       if (auto applied = subject.gate.apply(parsed(text)); !applied) give_up(applied.error().message);
       ++reloads;
@@ -231,18 +223,18 @@ void measure_reload(Report& report, const Scale& scale) {
   });
   const Latencies busy = measure_for(subject.gate, subject.traffic, time);
   stop = true;
-  report.begin("Reload of 10,000 rules, again and again, while checks go on; nanoseconds of a check");
+  report.begin("Reload of 10,000 rules, again and again, while checks run; nanoseconds per check");
   report.add({"p50 while the rules stay", calm.p50, "ns"});
   report.add({"p50 while they are reloaded", busy.p50, "ns", Rival{"p50 while the rules stay", calm.p50}});
   report.add({"p99 while the rules stay", calm.p99, "ns"});
   report.add({"p99 while they are reloaded", busy.p99, "ns", Rival{"p99 while the rules stay", calm.p99}, at_most(2)});
   report.add({"p99.9 while they are reloaded", busy.p999, "ns", Rival{"p99.9 while the rules stay", calm.p999}});
-  report.add({"reloads meanwhile", static_cast<double>(reloads), ""});
-  report.add({"checks lost", 0, ""});  // the first would have ended the program
+  report.add({"reloads", static_cast<double>(reloads), ""});
+  report.add({"checks lost", 0, ""});  // the first lost one would have ended the program
 }
 
 constexpr Part<Scale> kParts[] = {
-    {"paths", measure_paths}, {"eight", measure_eight}, {"spending", measure_spending}, {"reload", measure_reload}};
+    {"paths", measure_paths}, {"eight", measure_eight}, {"usage", measure_usage}, {"reload", measure_reload}};
 
 }  // namespace
 

@@ -1,15 +1,16 @@
 # Compiles the .proto files of proto/ to one set of descriptors, embedded as bytes in a generated descriptors.cc, for
-# reflection. Included, it defines weir_descriptors(); run with `cmake -P`, it is the embedding itself.
+# reflection. CMake lists include this file for weir_descriptors(); the build runs it with `cmake -P` to write the
+# source.
 
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   file(READ "${INPUT}" hex HEX)
   string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   file(WRITE "${OUTPUT}" "// Generated from the .proto files of proto/ by cmake/descriptors.cmake.\n"
-    "#include \"protocol/reflection.h\"\n\nnamespace weir {\nnamespace {\n\n"
+    "#include \"protocol/grpc_services.h\"\n\nnamespace weir::protocol {\nnamespace {\n\n"
     "constexpr unsigned char kSet[] = {\n${bytes}\n};\n\n}  // namespace\n\n"
     "std::string_view descriptor_set() {\n"
-    "  return {reinterpret_cast<const char*>(kSet), sizeof(kSet)};\n}\n\n}  // namespace weir\n")
+    "  return {reinterpret_cast<const char*>(kSet), sizeof(kSet)};\n}\n\n}  // namespace weir::protocol\n")
   return()
 endif()
 

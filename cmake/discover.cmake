@@ -1,15 +1,15 @@
-# Which tests a GoogleTest binary has, as a file that ctest includes. Included, it defines weir_discover(); run with
-# `cmake -P` after the binary was linked, it asks the binary and writes the file.
+# Lists the tests of a GoogleTest binary in a file that ctest includes. CMake lists include this file for
+# weir_discover(). After the binary is linked, `cmake -P` runs it: then it lists the binary's tests and writes the file.
 #
-# Each test is a test of ctest, LABEL/Suite.Name. With WEIR_TOGETHER in the environment, as `./dev test` has it without
-# a regex, each suite is one, LABEL/Suite: to start a process for each of thousands of tests took longer than most of
-# them run. Binaries whose tests take long themselves are APART, so that several processors can share them. Suites with
-# Long in their name get the label `long`, and an hour instead of twenty minutes.
+# Each test is a test of ctest, LABEL/Suite.Name. If WEIR_TOGETHER is in the environment, as in `./dev test` without a
+# regex, each suite is one test, LABEL/Suite: starting a process for each of thousands of tests takes longer than most
+# tests. Binaries with long tests are APART, so that several processors can share their tests. Suites with Long in their
+# name get the label `long`, and a time-out of an hour instead of twenty minutes.
 
 # weir_cost(VARIABLE NAME)
 #
-# A cost of 50 to 99 that is always the same for a name, and for many names in no order: ctest begins tests by their
-# cost, so that those which compute run beside those which wait, and what costs nothing fills the end.
+# A cost of 50 to 99: always the same for a name, and in random order over many names. ctest starts tests by their cost.
+# So tests that compute run beside tests that wait, and tests without a cost run last.
 function(weir_cost variable name)
   string(MD5 digits "${name}")
   string(SUBSTRING "${digits}" 0 4 digits)
@@ -25,18 +25,18 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   get_filename_component(folder "${BINARY}" DIRECTORY)
   # Started first, because a run that ends with one of these leaves processors idle. ctest measures how long each test
   # takes, but has no such data in a new checkout.
-  set(takes_long "churn|config_damage|control|differential|docs|doors|eviction|examples|fleet_seam_model|full_arena|"
-    "full_table|linearizable|matcher|mutants|oracle|plans|policy|redis|script_store|settlement|store_contract|table|"
-    "table_mutants|rule_counts|usage")
+  set(takes_long "churn|config_damage|control|differential|docs|listeners|eviction|examples|fleet_seam_model|"
+    "full_arena|full_table|linearizable|matcher|mutants|oracle|plans|policy|redis|script_store|settlement|"
+    "store_contract|table|table_mutants|rule_counts|usage")
   string(REPLACE ";" "" takes_long "${takes_long}")
-  set(takes_longest "^(plans/Postgres|full_table/|store_contract/|table/Resize|linearizable/|differential/Of/LogD)")
+  set(takes_longest "plans/Postgres|full_table/|store_contract/|table/Resize|linearizable/|differential/Engine")
   # One test of ctest, appended to VARIABLE.
   function(append_test variable name filter is_long)
     set(properties "LABELS [==[${LABEL}]==] TIMEOUT 1200")
     if(is_long)
       set(properties "LABELS long TIMEOUT 3600")
     endif()
-    if("${LABEL}/${name}" MATCHES "${takes_longest}")
+    if("${LABEL}/${name}" MATCHES "^(${takes_longest})")
       string(APPEND properties " COST 100")
     elseif(LABEL MATCHES "^(${takes_long})$")
       weir_cost(cost "${LABEL}/${name}")

@@ -1,30 +1,25 @@
-# Assembles the script that runs inside Redis: the algorithms' Lua twins, then the wrapper that calls them,
-# as one string in a generated fleet_script.cc. A twin that ends with a table of its functions becomes the body of
-# load_NAME(): making functions costs time, and a call needs few of them. Included, it defines
-# weir_redis_script(); run with `cmake -P`, it is the assembling itself.
+# Embeds the Lua scripts that run inside Redis. The script that decides is the algorithms' Lua twins, then the wrapper
+# that calls them. A twin that ends with a table of its functions becomes the body of load_NAME(), because Lua needs
+# time to create functions and a call needs few of them. CMake lists include this file for weir_redis_script(); the
+# build runs it with `cmake -P` to join the parts of that script.
 
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
-  set(text "")
+  set(joined "")
   foreach(part IN LISTS PARTS)
     file(READ "${part}" lua)
     get_filename_component(name "${part}" NAME_WE)
     if(lua MATCHES "\nreturn {[^}]*}\n$")
       set(lua "local function load_${name}()\n${lua}end\n")
     endif()
-    string(APPEND text "${lua}")
+    string(APPEND joined "${lua}")
   endforeach()
-  if(text MATCHES "\\)weir_lua\"")
-    message(FATAL_ERROR "a Lua file contains )weir_lua\", which ends the C++ literal that holds it")
-  endif()
-  file(WRITE "${OUTPUT}" "// Generated from the .lua files of src/ by cmake/script.cmake.\n"
-    "#include \"fleet/redis_script.h\"\n\nnamespace weir {\n\n"
-    "std::string_view redis_script() {\n  return R\"weir_lua(${text})weir_lua\";\n}\n\n}  // namespace weir\n")
+  file(WRITE "${OUTPUT}" "${joined}")
   return()
 endif()
 
 # weir_redis_script(VARIABLE)
 #
-# Sets VARIABLE to the generated source.
+# Sets VARIABLE to the generated sources.
 function(weir_redis_script variable)
   set(parts)
   foreach(part division fixed_window sliding_window sliding_log bucket concurrency)
@@ -33,9 +28,13 @@ function(weir_redis_script variable)
   foreach(part script script_kinds script_requests)
     list(APPEND parts "${CMAKE_SOURCE_DIR}/src/fleet/${part}.lua")
   endforeach()
-  set(output "${CMAKE_BINARY_DIR}/generated/fleet_script.cc")
-  add_custom_command(OUTPUT "${output}"
-    COMMAND "${CMAKE_COMMAND}" "-DPARTS=${parts}" "-DOUTPUT=${output}" -P "${CMAKE_SOURCE_DIR}/cmake/script.cmake"
-    DEPENDS ${parts} "${CMAKE_SOURCE_DIR}/cmake/script.cmake" COMMENT "Assembling the Redis script" VERBATIM)
-  set(${variable} "${output}" PARENT_SCOPE)
+  set(joined "${CMAKE_BINARY_DIR}/generated/redis_script.lua")
+  add_custom_command(OUTPUT "${joined}"
+    COMMAND "${CMAKE_COMMAND}" "-DPARTS=${parts}" "-DOUTPUT=${joined}" -P "${CMAKE_SOURCE_DIR}/cmake/script.cmake"
+    DEPENDS ${parts} "${CMAKE_SOURCE_DIR}/cmake/script.cmake" COMMENT "Joining the Redis script" VERBATIM)
+  weir_embed(redis_script "${joined}" fleet/redis_script.h redis_script)
+  foreach(name heartbeat shared_log)
+    weir_embed(${name} fleet/${name}.lua fleet/redis_script.h ${name}_script)
+  endforeach()
+  set(${variable} ${redis_script} ${heartbeat} ${shared_log} PARENT_SCOPE)
 endfunction()

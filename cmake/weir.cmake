@@ -1,19 +1,19 @@
-# The words that the lists of targets are written in, weir_library(), weir_test() and two that change how a library is
-# compiled, and the compiler flags that every target shares.
+# The functions that define targets: weir_library(), weir_test(), and two that change how a library is compiled. Also
+# the compiler flags that all targets share.
 find_package(Threads REQUIRED)
 find_package(tl-expected REQUIRED)
 
-# weir_flags: what every translation unit of ours is compiled with. Warnings are errors.
+# weir_flags: the compiler flags of all our translation units. Warnings are errors.
 add_library(weir_flags INTERFACE)
-# A designated initializer may leave members at their defaults: that is what it is for.
+# We use designated initializers on purpose to leave members at their defaults.
 target_compile_options(weir_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror
                                             -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(weir_flags INTERFACE -Wno-string-conversion)  # WEIR_ASSERT(!"why this cannot be")
-  # A compiler cache knows a precompiled header again whenever it was made.
+  # Lets ccache reuse a precompiled header, whenever it was built.
   target_compile_options(weir_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
   if(WEIR_SANITIZE MATCHES "address")
-    target_compile_definitions(weir_flags INTERFACE __SANITIZE_ADDRESS__)  # as g++ says it
+    target_compile_definitions(weir_flags INTERFACE __SANITIZE_ADDRESS__)  # as g++ defines it
   endif()
 endif()
 target_compile_definitions(weir_flags INTERFACE _GLIBCXX_ASSERTIONS)
@@ -23,7 +23,7 @@ if(WEIR_SANITIZE)
   target_compile_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE} -fno-sanitize-recover=all
                                               -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # g++ 12 is mistaken under a sanitizer.
+    # g++ 12 has false positives under a sanitizer.
     target_compile_options(weir_flags INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overread
                                                 -Wno-stringop-overflow)
   endif()
@@ -33,16 +33,16 @@ if(WEIR_SANITIZE)
   target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
 endif()
 if(WEIR_FUZZ)
-  # A fuzzer has to reach what is tested, not the tests, which weir_test() marks.
+  # A fuzzer needs coverage of the code under test, not of the tests, which weir_test() marks.
   target_compile_options(weir_flags INTERFACE
     "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:WEIR_IS_TEST>>>:-fsanitize=fuzzer-no-link>")
 endif()
 
-# What is tested is optimised, the tests are not: so they are compiled in half of the time.
+# The code under test is optimised, the tests are not: so they compile in half of the time.
 set(WEIR_TEST_FLAGS -O0 -U_FORTIFY_SOURCE)
 
-# What nearly every file includes is read once for all of them: by itself it takes a second of each. The tests have
-# GoogleTest beside it. That a public header brings along what it needs is seen by weir_headers, which does without.
+# The headers that nearly every file includes are precompiled: alone they take a second per file. The tests also have
+# GoogleTest in theirs. weir_headers does without, so it checks that each public header includes what it needs.
 set(WEIR_COMMON <algorithm> <array> <atomic> <charconv> <chrono> <cstdint> <cstring> <functional> <map> <memory>
   <optional> <span> <string> <string_view> <unordered_map> <utility> <vector> <tl/expected.hpp>)
 file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/common.cc" CONTENT "")
@@ -53,7 +53,7 @@ foreach(common weir_common weir_common_shared)
 endforeach()
 set_target_properties(weir_common_shared PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
-# weir_shareable(NAME...): libraries that a shared one may be made of.
+# weir_shareable(NAME...): libraries whose objects may become part of a shared library.
 function(weir_shareable)
   set_target_properties(${ARGN} PROPERTIES POSITION_INDEPENDENT_CODE ON
     PRECOMPILE_HEADERS_REUSE_FROM weir_common_shared)
@@ -61,19 +61,23 @@ endfunction()
 
 # weir_together(NAME)
 #
-# Compiles a dozen sources of a target as one, which takes half of the time. Where another build does without, that one
-# sees whether each file stands on its own.
+# Compiles a dozen sources of a target as one file, which takes half of the time. With -DWEIR_APART=ON each file is
+# compiled alone, which checks that it includes what it needs (tests/apart_long.sh).
 function(weir_together name)
+  if(WEIR_APART)
+    return()
+  endif()
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)  # which takes such a file for a header
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)  # g++ takes the combined file for a header
   endif()
 endfunction()
 
 # weir_library(NAME FOLDER [SOURCES file...] [WITHOUT regex] [LINKS target...] [APART])
 #
-# The library of a folder: its .cc files (or, with SOURCES, those given) but for tests, and what it may link.
-# Under a sanitizer some files are compiled as one, unless they are to be APART.
+# The library of a folder: its .cc files without tests (or, with SOURCES, the given files), and what it may link.
+# A dozen files are compiled as one, unless APART is given. The core is so only under a sanitizer: its users link it
+# from an archive of small objects.
 function(weir_library name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "APART" "WITHOUT" "SOURCES;LINKS")
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
@@ -86,21 +90,21 @@ function(weir_library name folder)
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC weir_flags ${arg_LINKS})
   target_precompile_headers(${name} REUSE_FROM weir_common)
-  if(WEIR_SANITIZE AND NOT arg_APART)
+  if(NOT arg_APART AND (WEIR_SANITIZE OR NOT name MATCHES "^weir_(base|algorithm|table|store|limiter)$"))
     weir_together(${name})
   endif()
   if(WEIR_TEST_ONLY)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # but for what these tests link
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # built only if these tests link it
   endif()
 endfunction()
 
 # weir_test(NAME SOURCES file... LINKS target...)
 #
-# One GoogleTest binary, optimised if the test itself has much to compute, or if it calls a library often: the linker
-# takes the functions of the standard library that both have from the test. Under a sanitizer, where a library inlines
-# little, that slows down more of them. Its tests are NAME/Suite.Name for ctest, or NAME/Suite (see discover.cmake), so
-# that they run in parallel and `./dev test REGEX` finds them. Suites with Long in their name run only with --long. The
-# tests of the larger folders are compiled together.
+# One GoogleTest binary. It is optimised if the test itself computes much, or calls a library often: the linker takes
+# standard library functions that both contain from the test. Under a sanitizer, where a library inlines little, this
+# affects more tests. In ctest its tests are called NAME/Suite.Name, or NAME/Suite (see discover.cmake), so that they
+# run in parallel and `./dev test REGEX` finds them. Suites with Long in their name run only with --long. The tests of
+# the larger folders are compiled together.
 function(weir_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS")
   if(NOT arg_SOURCES OR (WEIR_TEST_ONLY AND NOT name MATCHES "${WEIR_TEST_ONLY}"))

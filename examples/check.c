@@ -30,7 +30,7 @@ int main(void) {
   printf("both: allowed %d, remaining %d and %d\n", (int)allowed, (int)decisions[0].remaining,
          (int)decisions[1].remaining);
 
-  for (int i = 0; i < 6; ++i) {  // more than the burst: the last ones come at the bucket's pace
+  for (int i = 0; i < 6; ++i) {  // more than the burst: the last permit comes at the bucket's rate
     const int64_t deadline_us = weir_now_us(limiter) + 10 * 1000 * 1000;
     must(weir_wait(limiter, bucket, "mails", WEIR_STRING, 1, deadline_us, &decision), "wait");
     if (!decision.allowed) return fprintf(stderr, "no permit within ten seconds\n"), 1;

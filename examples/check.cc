@@ -1,5 +1,5 @@
-// The smallest program with a limit. One user sends sixty requests. The burst of fifty passes, and the program prints
-// how long the others have to wait.
+// The smallest program with a limit. One user sends sixty requests. The first fifty pass (the burst), and the program
+// prints how long each of the others has to wait.
 #include <weir/limiter.h>
 
 #include <cstdio>

@@ -11,8 +11,8 @@ using namespace std::chrono_literals;
 
 int main(int count, char** words) {
   if (count < 2) return std::puts("usage: fleet redis://HOST:PORT"), 2;
-  // The longest that a decision waits for Redis. The default is 15 ms; with 10 s even a busy machine counts exactly.
-  const auto fleet = weir::open_fleet({.url = words[1], .deadline = 10s, .says = "the example"});
+  // How long a decision waits for Redis at most. The default is 15 ms; with 10 s, Redis decides even on a busy machine.
+  const auto fleet = weir::open_fleet({.url = words[1], .deadline = 10s, .label = "the example"});
   if (!fleet) return std::puts(fleet.error().message.c_str()), 1;
   weir::Limiter limiter({.shared = fleet->store()});
   if (!fleet->wait_until_strict(10s)) std::puts("Redis is unavailable; this process uses the whole limit alone");
@@ -24,7 +24,7 @@ int main(int count, char** words) {
   std::printf("check: allowed %d, remaining %d, decided by %s\n", decision->allowed, int(decision->remaining),
               std::string(weir::to_string(decision->decided_by)).c_str());
 
-  // Asynchronous: a thread of the fleet calls the callbacks. All have been called when the destructor returns.
+  // Asynchronous: a thread of the AsyncLimiter calls the callbacks. All have been called when its destructor returns.
   std::atomic<int> admitted{0};
   {
     weir::AsyncLimiter async(limiter, *fleet);

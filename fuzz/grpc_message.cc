@@ -1,40 +1,36 @@
-// gRPC's framing: cut anywhere, the same messages come out; a timeout and a text of an error stay within their bounds.
+// Fuzzes gRPC framing: the messages do not depend on how the bytes are cut into pieces. A timeout and the text of an
+// error stay within their bounds.
 //
-// What was read is framed again, and must be the bytes that it came from.
+// The messages that were read are framed again, and must give the same bytes.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzz.h"
 #include "protocol/grpc_message.h"
 
 namespace {
 
-using State = weir::GrpcMessage::State;
+using State = weir::protocol::GrpcMessage::State;
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-// All messages of `bytes`, fed in pieces, and the state that it ends in.
+// Returns all messages of `bytes`, which arrive in pieces. Sets `last` to the state at the end.
 std::vector<std::string> messages(std::string_view bytes, std::size_t piece, State& last) {
   std::vector<std::string> out;
-  std::string held;
+  std::string pending;
   last = State::need_more;
   while (!bytes.empty() && last == State::need_more) {
-    held += bytes.substr(0, piece);
+    pending += bytes.substr(0, piece);
     bytes.remove_prefix(std::min(piece, bytes.size()));
     while (true) {
-      const weir::GrpcMessage message = weir::read_grpc_message(held);
+      const weir::protocol::GrpcMessage message = weir::protocol::read_grpc_message(pending);
       last = message.state;
       if (last != State::complete) break;
-      require(message.consumed == weir::kGrpcHeadBytes + message.payload.size());
-      require(message.payload.size() <= weir::kGrpcMessageMax);
+      WEIR_ASSERT(message.consumed == weir::protocol::kGrpcHeadBytes + message.payload.size());
+      WEIR_ASSERT(message.payload.size() <= weir::protocol::kGrpcMessageMax);
       out.emplace_back(message.payload);
-      held.erase(0, message.consumed);
+      pending.erase(0, message.consumed);
     }
   }
   return out;
@@ -42,22 +38,20 @@ std::vector<std::string> messages(std::string_view bytes, std::size_t piece, Sta
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+void fuzz(std::string_view bytes) {
   State whole = State::need_more, cut = State::need_more;
-  const auto expected = messages(bytes, size + 1, whole);
-  require(messages(bytes, 1, cut) == expected && cut == whole);
-  require(messages(bytes, 7, cut) == expected && cut == whole);
+  const auto expected = messages(bytes, bytes.size() + 1, whole);
+  WEIR_ASSERT(messages(bytes, 1, cut) == expected && cut == whole);
+  WEIR_ASSERT(messages(bytes, 7, cut) == expected && cut == whole);
 
   std::string again;
   for (const std::string& payload : expected) {
-    const std::size_t begin = weir::begin_grpc_message(again);
+    const std::size_t begin = weir::protocol::begin_grpc_message(again);
     again += payload;
-    weir::end_grpc_message(again, begin);
+    weir::protocol::end_grpc_message(again, begin);
   }
-  require(bytes.substr(0, again.size()) == again);
+  WEIR_ASSERT(bytes.substr(0, again.size()) == again);
 
-  if (const auto timeout = weir::parse_grpc_timeout(bytes)) require(*timeout >= weir::Micros{0});
-  for (const char c : weir::percent_encoded(bytes)) require(c >= 0x20 && c < 0x7f);
-  return 0;
+  if (const auto timeout = weir::protocol::parse_grpc_timeout(bytes)) WEIR_ASSERT(*timeout >= weir::Micros{0});
+  for (const char c : weir::protocol::percent_encoded(bytes)) WEIR_ASSERT(c >= 0x20 && c < 0x7f);
 }

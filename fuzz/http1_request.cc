@@ -1,17 +1,17 @@
-// HTTP in any pieces: a session that is fed byte by byte, or in pieces that the input picks, answers as one that is fed
-// all at once.
+// Fuzzes an HTTP connection: the answers do not depend on how the bytes are cut into pieces.
 //
-// The first byte is the size of the pieces. Both sessions have a server of their own, on clocks that show the same.
+// The first byte of an input sets the size of the pieces. One session gets the rest whole, the other gets it in pieces.
+// Each session has its own server, and the clocks of both show the same time.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "fuzz.h"
 #include "server/http/http_session.h"
-#include "server/loop/session_player.h"
+#include "server/loop/session_fixture.h"
 
 namespace {
 
@@ -22,12 +22,12 @@ rules:
   - {name: keys, match: {path: /api/**}, per: [api_key, path], limit: 2/minute}
 )";
 
-struct Heard {
+struct Outcome {
   std::string answers;
   bool is_closed = false;
 };
 
-// A server that nobody else talks to.
+// A server for one session.
 struct World {
   World() {
     if (!gate.apply(*weir::parse_policy(kRules, "rules"))) std::abort();
@@ -36,47 +36,47 @@ struct World {
   std::shared_ptr<weir::ManualClock> clock = std::make_shared<weir::ManualClock>(weir::Micros{1'000'000});
   weir::Limiter limiter{weir::LimiterOptions{.clock = clock, .keys = 64, .sweeping = weir::Sweeping::by_hand}};
   weir::Gate gate{limiter};
-  weir::HttpService service{limiter, &gate};
+  weir::server::http::HttpService service{limiter, &gate};
 };
 
-Heard talk(World& world, std::string_view bytes, std::size_t piece) {
-  world.clock->advance(weir::Micros{86'400'000'000});  // what was spent before is back
+Outcome talk(World& world, std::string_view bytes, std::size_t piece) {
+  world.clock->advance(weir::Micros{86'400'000'000});  // every limit is full again
   while (!world.limiter.sweep()) {
   }
-  const auto session = weir::make_http_session(world.service, "192.0.2.1");
-  weir::SessionPlayer player(*session, world.limiter);
-  Heard heard;
-  while (!bytes.empty() && !heard.is_closed) {
+  const auto session = weir::server::http::make_http_session(world.service, "192.0.2.1");
+  weir::server::loop::SessionPlayer player(*session, world.limiter);
+  Outcome outcome;
+  while (!bytes.empty() && !outcome.is_closed) {
     const std::size_t size = std::min(piece, bytes.size());
-    const weir::Progress progress = player.feed(bytes.substr(0, size));
+    const weir::server::loop::Progress progress = player.feed(bytes.substr(0, size));
     bytes.remove_prefix(size);
-    heard.is_closed = progress.close;
-    if (progress.full) return heard;  // an answer of a megabyte: enough
+    outcome.is_closed = progress.close;
+    if (progress.full) return outcome;  // more answers than are worth comparing
     if (session->held() > (std::size_t{5} << 20)) std::abort();
   }
-  heard.answers = player.take();
-  return heard;
+  outcome.answers = player.take();
+  return outcome;
 }
 
-// The invitation to send a body comes only if it is not there yet.
-std::string without_invitations(std::string text) {
-  constexpr std::string_view kInvitation = "HTTP/1.1 100 Continue\r\n\r\n";
-  for (std::size_t at = text.find(kInvitation); at != text.npos; at = text.find(kInvitation, at)) {
-    text.erase(at, kInvitation.size());
+// Removes `100 Continue`, which the server sends only if the body did not arrive with the header.
+std::string without_continue(std::string text) {
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  for (std::size_t at = text.find(kContinue); at != text.npos; at = text.find(kContinue, at)) {
+    text.erase(at, kContinue.size());
   }
   return text;
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0 || size > 20'000) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (bytes.find("acquire") != bytes.npos || bytes.find("reserve") != bytes.npos) return 0;  // their ids are random
+void fuzz(std::string_view bytes) {
+  if (bytes.empty() || bytes.size() > 20'000) return;
+  const std::size_t piece = 1 + take_byte(bytes) % 64;
+  if (bytes.find("acquire") != bytes.npos || bytes.find("reserve") != bytes.npos)
+    return;  // ids of permits and reservations are random
   static World one, other;
-  const Heard whole = talk(one, bytes, bytes.size());
-  const Heard pieces = talk(other, bytes, 1 + data[0] % 64);
+  const Outcome whole = talk(one, bytes, bytes.size());
+  const Outcome pieces = talk(other, bytes, piece);
   if (whole.is_closed != pieces.is_closed) std::abort();
-  if (without_invitations(whole.answers) != without_invitations(pieces.answers)) std::abort();
-  return 0;
+  if (without_continue(whole.answers) != without_continue(pieces.answers)) std::abort();
 }

@@ -1,27 +1,24 @@
-// Bytes as a server under load might send them: whole and split input must be counted alike, in all three protocols.
+// Fuzzes the answers that the load generator reads, in all three protocols: the counts do not depend on how the bytes
+// are cut into pieces.
 //
-// The first byte says how large the pieces are and which protocol it is; the rest is the stream. No answer may be
-// counted twice, nor one to what was not asked.
+// The first byte of an input sets the protocol and the size of the pieces. The rest is what the server sends. No answer
+// may count twice, and none without a request.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzz.h"
 #include "load_generator/exchange.h"
 
 namespace {
 
-using namespace weir::load;
+using namespace weir::load_generator;
 
 constexpr std::size_t kAsked = 64;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 const Template& request() {
   static const Template made = resp_template("PING");
@@ -32,11 +29,11 @@ const GrpcTemplate& call() {
   return made;
 }
 
-struct Heard {
+struct Counted {
   std::vector<std::uint64_t> answered;
   std::uint64_t denied = 0, errors = 0;
   std::string first_error, said, reason;
-  friend bool operator==(const Heard&, const Heard&) = default;
+  friend bool operator==(const Counted&, const Counted&) = default;
 };
 
 std::unique_ptr<Exchange> exchange_of(unsigned protocol) {
@@ -44,39 +41,37 @@ std::unique_ptr<Exchange> exchange_of(unsigned protocol) {
   return protocol == 1 ? make_http_exchange(request()) : make_grpc_exchange(call());
 }
 
-Heard hear(unsigned protocol, std::string_view stream, std::size_t piece) {
+Counted read_all(unsigned protocol, std::string_view stream, std::size_t piece) {
   const auto exchange = exchange_of(protocol);
   Keys keys({.count = 10});
   Answers answers;
-  Heard heard;
+  Counted counted;
   std::string asked;
   for (std::size_t i = 0; i < kAsked; ++i) exchange->ask(asked, keys);
-  for (std::size_t at = 0; at < stream.size() && heard.reason.empty(); at += piece) {
-    if (const auto read = exchange->read(stream.substr(at, piece), answers, heard.said); !read) {
-      require(!read.error().message.empty());
-      heard.reason = read.error().message;
+  for (std::size_t at = 0; at < stream.size() && counted.reason.empty(); at += piece) {
+    if (const auto read = exchange->read(stream.substr(at, piece), answers, counted.said); !read) {
+      WEIR_ASSERT(!read.error().message.empty());
+      counted.reason = read.error().message;
     }
   }
-  heard.answered = answers.answered;
-  heard.denied = answers.denied;
-  heard.errors = answers.errors;
-  heard.first_error = answers.first_error;
-  require(heard.first_error.size() <= kErrorTextMax);
-  return heard;
+  counted.answered = answers.answered;
+  counted.denied = answers.denied;
+  counted.errors = answers.errors;
+  counted.first_error = answers.first_error;
+  WEIR_ASSERT(counted.first_error.size() <= kErrorTextMax);
+  return counted;
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const unsigned protocol = data[0] % 3U;
-  const std::size_t piece = data[0] / 3U + 1;
-  const Heard whole = hear(protocol, stream, stream.size() + 1);
-  require(whole == hear(protocol, stream, piece));
-  require(whole == hear(protocol, stream, 1));
+void fuzz(std::string_view stream) {
+  if (stream.empty()) return;
+  const unsigned how = take_byte(stream), protocol = how % 3;
+  const std::size_t piece = how / 3 + 1;
+  const Counted whole = read_all(protocol, stream, stream.size() + 1);
+  WEIR_ASSERT(whole == read_all(protocol, stream, piece));
+  WEIR_ASSERT(whole == read_all(protocol, stream, 1));
   const std::set<std::uint64_t> once(whole.answered.begin(), whole.answered.end());
-  if (protocol < 2) require(once.size() == whole.answered.size());
-  if (protocol == 2 && !once.empty()) require(*once.rbegin() < kAsked && whole.answered.size() <= kAsked);
-  return 0;
+  if (protocol < 2) WEIR_ASSERT(once.size() == whole.answered.size());
+  if (protocol == 2 && !once.empty()) WEIR_ASSERT(*once.rbegin() < kAsked && whole.answered.size() <= kAsked);
 }

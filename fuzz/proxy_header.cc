@@ -1,38 +1,36 @@
-// Fuzzes PROXY headers: whatever comes first on a connection, it is read within its bounds, in pieces as in one, and
-// an address is taken from nothing but a header.
+// Fuzzes PROXY headers: whatever a connection begins with, the parser stays within its bounds, gives the same result
+// for pieces as for the whole, and takes an address only from a complete header.
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
+#include "fuzz.h"
 #include "protocol/proxy_header.h"
 #include "weir/limit.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void fuzz(std::string_view all) {
   using namespace weir;
-  const std::string_view all(reinterpret_cast<const char*>(data), size);
-  const ProxyRead whole = read_proxy_header(all);
-  WEIR_ASSERT((whole.state == ProxyRead::State::more) == (whole.more > 0));
-  WEIR_ASSERT(!whole.source || whole.state == ProxyRead::State::done);
+  const protocol::ProxyRead whole = protocol::read_proxy_header(all);
+  WEIR_ASSERT((whole.state == protocol::ProxyRead::State::more) == (whole.more > 0));
+  WEIR_ASSERT(!whole.source || whole.state == protocol::ProxyRead::State::done);
 
-  // As a connection reads it: no step goes beyond the header, and the end is the same.
+  // Read as a connection does: no step reads beyond the header, and the result is the same.
   std::size_t read = 0;
-  ProxyRead step = read_proxy_header({});
-  while (step.state == ProxyRead::State::more && read < size) {
-    read = std::min(size, read + step.more);
-    WEIR_ASSERT(read <= kProxyHeaderMax);
-    step = read_proxy_header(all.substr(0, read));
+  protocol::ProxyRead step = protocol::read_proxy_header({});
+  while (step.state == protocol::ProxyRead::State::more && read < all.size()) {
+    read = std::min(all.size(), read + step.more);
+    WEIR_ASSERT(read <= protocol::kProxyHeaderMax);
+    step = protocol::read_proxy_header(all.substr(0, read));
   }
-  if (step.state == ProxyRead::State::done) {
+  if (step.state == protocol::ProxyRead::State::done) {
     WEIR_ASSERT(step.size == read && whole.size == read && step.source == whole.source);
   }
   WEIR_ASSERT(step.state == whole.state);
 
-  // What was bad stays bad, and what was done stays so, whatever follows.
-  for (std::size_t cut = 0; cut < std::min<std::size_t>(size, 128); ++cut) {
-    const ProxyRead part = read_proxy_header(all.substr(0, cut));
-    if (part.state == ProxyRead::State::bad) WEIR_ASSERT(whole.state == ProxyRead::State::bad);
-    if (part.state == ProxyRead::State::done) WEIR_ASSERT(whole.state == ProxyRead::State::done);
+  // If the beginning of the bytes is invalid or a complete header, it stays so whatever follows.
+  for (std::size_t cut = 0; cut < std::min<std::size_t>(all.size(), 128); ++cut) {
+    const protocol::ProxyRead part = protocol::read_proxy_header(all.substr(0, cut));
+    if (part.state == protocol::ProxyRead::State::bad) WEIR_ASSERT(whole.state == protocol::ProxyRead::State::bad);
+    if (part.state == protocol::ProxyRead::State::done) WEIR_ASSERT(whole.state == protocol::ProxyRead::State::done);
   }
-  return 0;
 }

@@ -1,14 +1,13 @@
-// Bytes as a RESP peer might send them: whole and split input must be understood alike, by both parsers.
+// Fuzzes both RESP parsers: the result does not depend on how the bytes are cut into pieces.
 //
-// The first byte says how large the pieces are; the rest is the stream, read once as requests and once as
-// replies. What is written back must be one line for each error, whatever stands in it.
+// The first byte of an input sets the size of the pieces. The rest is parsed once as requests and once as replies. An
+// error that a server writes is one line, whatever bytes it quotes. A command is the same after writing and parsing it.
 #include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzz.h"
 #include "resp/reply.h"
 #include "resp/request.h"
 #include "resp/writer.h"
@@ -17,94 +16,73 @@ namespace {
 
 using weir::resp::Status;
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-struct Heard {
-  std::vector<std::vector<std::string>> commands;
+// The result of parsing a stream: the requests or replies, the error, and how many bytes are left.
+template <class Item>
+struct Parsed {
+  std::vector<Item> items;
   std::string reason;
   std::size_t left = 0;
-  friend bool operator==(const Heard&, const Heard&) = default;
+  friend bool operator==(const Parsed&, const Parsed&) = default;
 };
 
-Heard hear_requests(std::string_view stream, std::size_t piece) {
-  weir::resp::RequestParser parser;
-  Heard heard;
-  std::string pending;
-  for (std::size_t at = 0; at < stream.size(); at += piece) {
-    pending.append(stream.substr(at, piece));
-    while (true) {
-      const auto request = parser.parse(pending);
-      if (request.status == Status::need_more) break;
-      if (request.status == Status::bad) {
-        require(!request.reason.empty());
-        heard.reason = std::string(request.reason);
-        return heard;
-      }
-      require(request.consumed > 0 && request.consumed <= pending.size());
-      require(request.args.size() <= weir::resp::kArgsMax);
-      heard.commands.emplace_back(request.args.begin(), request.args.end());
-      pending.erase(0, request.consumed);
-    }
-  }
-  heard.left = pending.size();
-  return heard;
-}
-
-struct Replies {
-  std::vector<weir::resp::Value> values;
-  std::string reason;
-  std::size_t left = 0;
-  friend bool operator==(const Replies&, const Replies&) = default;
-};
-
-Replies hear_replies(std::string_view stream, std::size_t piece) {
-  weir::resp::ReplyParser parser;
-  Replies heard;
+template <class Item, class Parser, class Take>
+Parsed<Item> parse_all(std::string_view stream, std::size_t piece, Parser parser, Take take) {
+  Parsed<Item> out;
   std::string pending;
   for (std::size_t at = 0; at < stream.size(); at += piece) {
     pending.append(stream.substr(at, piece));
     while (!pending.empty()) {
-      auto reply = parser.parse(pending);
-      if (reply.status == Status::need_more) break;
-      if (reply.status == Status::bad) {
-        require(!reply.reason.empty());
-        heard.reason = reply.reason;
-        return heard;
+      auto parsed = parser.parse(pending);
+      if (parsed.status == Status::need_more) break;
+      if (parsed.status == Status::bad) {
+        WEIR_ASSERT(!parsed.reason.empty());
+        out.reason = std::string(parsed.reason);
+        return out;
       }
-      require(reply.consumed > 0 && reply.consumed <= pending.size());
-      heard.values.push_back(std::move(reply.value));
-      pending.erase(0, reply.consumed);
+      WEIR_ASSERT(parsed.consumed > 0 && parsed.consumed <= pending.size());
+      out.items.push_back(take(parsed));
+      pending.erase(0, parsed.consumed);
     }
   }
-  heard.left = pending.size();
-  return heard;
+  out.left = pending.size();
+  return out;
 }
 
-void write_back(const Heard& heard) {
+using Command = std::vector<std::string>;
+
+Parsed<Command> parse_requests(std::string_view stream, std::size_t piece) {
+  return parse_all<Command>(stream, piece, weir::resp::RequestParser{}, [](const auto& request) {
+    WEIR_ASSERT(request.args.size() <= weir::resp::kArgsMax);
+    return Command(request.args.begin(), request.args.end());
+  });
+}
+
+Parsed<weir::resp::Value> parse_replies(std::string_view stream, std::size_t piece) {
+  return parse_all<weir::resp::Value>(stream, piece, weir::resp::ReplyParser{},
+                                      [](auto& reply) { return std::move(reply.value); });
+}
+
+void write_back(const Parsed<Command>& requests) {
   std::string out;
   weir::resp::Writer writer(out);
-  writer.error("ERR " + heard.reason);
-  require(out.find('\n') == out.size() - 1);
-  for (const auto& command : heard.commands) {
+  writer.error("ERR " + requests.reason);
+  WEIR_ASSERT(out.find('\n') == out.size() - 1);
+  for (const auto& command : requests.items) {
     if (command.empty()) continue;
     out.clear();
     weir::resp::append_command(out, std::vector<std::string_view>(command.begin(), command.end()));
-    const Heard again = hear_requests(out, out.size());
-    require(again.reason.empty() && again.commands.size() == 1 && again.commands.front() == command);
+    const auto again = parse_requests(out, out.size());
+    WEIR_ASSERT(again.reason.empty() && again.items.size() == 1 && again.items.front() == command);
   }
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < 2) return 0;
-  const std::size_t piece = data[0] % 16 + 1;
-  const std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const Heard whole = hear_requests(stream, stream.size());
-  require(whole == hear_requests(stream, piece));
-  require(hear_replies(stream, stream.size()) == hear_replies(stream, piece));
+void fuzz(std::string_view stream) {
+  if (stream.size() < 2) return;
+  const std::size_t piece = take_byte(stream) % 16 + 1;
+  const auto whole = parse_requests(stream, stream.size());
+  WEIR_ASSERT(whole == parse_requests(stream, piece));
+  WEIR_ASSERT(parse_replies(stream, stream.size()) == parse_replies(stream, piece));
   write_back(whole);
-  return 0;
 }

@@ -1,7 +1,8 @@
-// Fuzzes state files: whatever a file holds is refused, or is a table on which requests end, without a crash.
+// Fuzzes state files: a file is refused, or it opens as a table on which every request returns. Nothing crashes.
 //
-// Random bytes would be stopped at the header's checksum. So an input is a list of patches to a sound file with keys of
-// every kind in it, and says whether the header's sum is put right again; one kind of input is the file itself.
+// Random bytes would fail the checksum of the header. So an input is a list of patches to a valid file, which has keys
+// of every algorithm. The bits of its first byte say, for example, whether the target corrects the checksum afterwards.
+// If that byte is 0, the rest of the input is the whole file.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "fuzz.h"
 #include "table/contents.h"
 #include "table/table.h"
 
@@ -23,24 +25,24 @@ using namespace weir;
 using namespace weir::table;
 
 constexpr std::int64_t kHour = 3'600'000'000;
-// Of this boot, but always the same time and the same secret: an input means the same in every run.
+// The boot is the current one. Time and secret are fixed, so that an input has the same effect in every run.
 const std::int64_t kNow = 1'700'000'000'000'000;
 const ClockReading kReading{read_clocks().boot_id, kNow, read_clocks().boot_us};
 
 const std::vector<Limit>& limits() {
   static const std::vector<Limit> all = {
-      *make_window(Algorithm::fixed_window, 100, kHour),
-      *make_window(Algorithm::sliding_window, 100, kHour),
-      *make_window(Algorithm::sliding_window, kPermitsMax, 1'000'000),
-      *make_bucket(Algorithm::token_bucket, 50, kHour, 80),
-      *make_window(Algorithm::sliding_log, 20, kHour),
-      *make_window(Algorithm::sliding_log, 20, 1'000 * kHour),
-      *make_window(Algorithm::concurrency, 9, kHour),
+      *algorithm::make_window(Algorithm::fixed_window, 100, kHour),
+      *algorithm::make_window(Algorithm::sliding_window, 100, kHour),
+      *algorithm::make_window(Algorithm::sliding_window, kPermitsMax, 1'000'000),
+      *algorithm::make_bucket(Algorithm::token_bucket, 50, kHour, 80),
+      *algorithm::make_window(Algorithm::sliding_log, 20, kHour),
+      *algorithm::make_window(Algorithm::sliding_log, 20, 1'000 * kHour),
+      *algorithm::make_window(Algorithm::concurrency, 9, kHour),
   };
   return all;
 }
 
-// A little of everything; the answers do not matter, but that there are any.
+// Makes requests of every kind. Their answers do not matter, only that they return.
 void use(Table& table, std::int64_t now) {
   std::vector<Debit> debits;
   for (std::size_t i = 0; i < 3 * limits().size(); ++i) {
@@ -54,15 +56,15 @@ void use(Table& table, std::int64_t now) {
   }
   Ticket ticket{.name = table.ticket_name(kRequest, "id"), .kind = kRequest, .expires_us = now + kHour};
   static_cast<void>(table.charge(debits, {&ticket, 1}, now + 1));
-  Debit forgotten = debits.back();
-  forgotten.act = Act::forget;
-  forgotten.limit = nullptr;
-  static_cast<void>(table.charge({&forgotten, 1}, {}, now + 2));
+  Debit reset = debits.back();
+  reset.act = Act::forget;
+  reset.limit = nullptr;
+  static_cast<void>(table.charge({&reset, 1}, {}, now + 2));
   table.size();
   table.counters();
 }
 
-// The file: in memory, with a name, so that it is opened as any other.
+// A file in memory, with a path below /proc, so that a table can open it by name.
 class File {
  public:
   File() : fd_(memfd_create("state", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) {
@@ -94,7 +96,7 @@ class File {
   std::string path_, sound_;
 };
 
-// Takes bytes off the front of the input; zeros when it is at its end.
+// Removes bytes from the front of the input and returns them as a number; missing bytes are 0.
 std::uint64_t take(std::string_view& input, std::size_t bytes) {
   std::uint64_t value = 0;
   const std::size_t n = std::min(bytes, input.size());
@@ -103,12 +105,12 @@ std::uint64_t take(std::string_view& input, std::size_t bytes) {
   return value;
 }
 
-// Where patches go.
+// A part of the file that a patch may change.
 struct Area {
   std::uint64_t from, bytes;
 };
 
-// Most of a small table is empty: the words that are not are where most patches go.
+// The places of the words that are not 0. Most of a small table is empty, so most patches change one of these.
 std::vector<std::uint64_t> words_in_use(const std::string& bytes) {
   std::vector<std::uint64_t> places;
   std::string_view rest = bytes;
@@ -142,19 +144,17 @@ void patch(std::string& bytes, std::string_view input, const std::vector<std::ui
   }
 }
 
-int look_at(const std::string& path) {
+void look_at(const std::string& path) {
   auto mapping = open_copy(path, CopyTo::look);
-  if (!mapping) return 0;
+  if (!mapping) return;
   Contents contents(std::move(*mapping), nullptr, read_clocks());
   contents.walk([](const Held& held) { WEIR_ASSERT(held.limit != nullptr); });
-  return 0;
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void fuzz(std::string_view input) {
   static File file;
-  std::string_view input(reinterpret_cast<const char*>(data), size);
   const std::uint64_t mode = take(input, 1);
   if (mode == 0) {
     file.write(input);
@@ -166,16 +166,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto* header = reinterpret_cast<Header*>(bytes.data());
     if ((mode & 1) != 0) std::memcpy(bytes.data(), &sound, offsetof(Header, boot_id));
     if ((mode & 2) != 0) header->checksum = checksum_of(*header);
-    if ((mode & 4) != 0) header->clean = 1;        // nothing is repaired
+    if ((mode & 4) != 0) header->clean = 1;        // so that the table repairs nothing
     if ((mode & 8) != 0) header->boot_id[0] ^= 1;  // as after a crash of the machine
     file.write(bytes);
   }
   if ((mode & 32) != 0) return look_at(file.path());
   const auto clock = std::make_shared<ManualClock>(Micros{kNow});
   auto table = Table::open({.file = file.path(), .clock = (mode & 16) != 0 ? nullptr : clock});
-  if (!table) return 0;
+  if (!table) return;
   const std::int64_t now = (*table)->clock()->now().count();
   use(**table, now);
   if ((mode & 64) != 0) (*table)->sweep(now + 3, 4);
-  return 0;
 }

@@ -46,14 +46,14 @@ set_target_properties(weir_rules PROPERTIES OUTPUT_NAME weir_policy EXPORT_NAME 
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
 find_package(OpenSSL 3 REQUIRED)  # its targets are known only in folders that look for it
-weir_shareable(weir_resp weir_redis weir_fleet)
+weir_shareable(weir_resp weir_net weir_redis weir_fleet)
 add_library(weir_fleet_static STATIC $<TARGET_OBJECTS:weir_fleet> $<TARGET_OBJECTS:weir_redis>
-  $<TARGET_OBJECTS:weir_resp>)
+  $<TARGET_OBJECTS:weir_net> $<TARGET_OBJECTS:weir_resp>)
 target_link_libraries(weir_fleet_static PUBLIC weir_static OpenSSL::SSL)
 set_target_properties(weir_fleet_static PROPERTIES OUTPUT_NAME weir_fleet EXPORT_NAME fleet LINKER_LANGUAGE CXX
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
-# Everything that the component installs, so that a fresh build tree can build and install just this.
+# Everything that the component installs, so that a new build tree can build and install only the library.
 add_custom_target(weir_libraries DEPENDS weir_static weir_shared weir_rules weir_fleet_static)
 
 set(place "${CMAKE_INSTALL_LIBDIR}/cmake/weir")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The table on the other processor: its tests and the stores' contract, cross-built for aarch64 and run under qemu.
+# The table on aarch64: its tests and the contract of the stores, cross-built and run under qemu.
 #
-# What differs there is in src/table/word.h: exclusive pairs instead of one instruction, and a weaker memory order,
-# which qemu on x86-64 does not show. Called with the program and the checkout.
+# What differs there is in src/table/word.h: exclusive pairs instead of one instruction. aarch64 also has a weaker
+# memory order, which qemu on x86-64 does not show. Called with the program and the checkout.
 set -euo pipefail
 source_dir=$2
 

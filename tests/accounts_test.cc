@@ -1,6 +1,6 @@
-// Sheets of accounts against exact counts, on streams of every kind, and the text that accounts are kept in.
+// Compares sheets of accounts with exact counts, on streams of every kind. Also tests the text format of accounts.
 //
-// What sheet.h promises is checked of every account and of every subject that has none.
+// Each promise of sheet.h is checked for every account, and for every subject without an account.
 #include "usage/accounts.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,6 @@
 #include <map>
 #include <random>
 #include <string>
-#include <tuple>
 
 #include "policy/subject.h"
 #include "seed.h"
@@ -18,57 +17,53 @@
 namespace weir {
 namespace {
 
-std::string subject(std::uint64_t n) { return *parse_subject("user:" + std::to_string(n)); }
+std::string subject(std::uint64_t n) { return *policy::parse_subject("user:" + std::to_string(n)); }
 
 using Key = std::pair<std::string, std::string>;  // rule, subject
 
-// A sheet, and beside it the truth.
+// A sheet, and the exact counts beside it.
 struct Books {
   Books(std::size_t places, std::uint64_t secret) : sheet(20'000, places, secret) {}
 
-  void add(const std::string& rule, const std::string& id, const Sums& sums) {
+  void add(const std::string& rule, const std::string& id, const usage::Sums& sums) {
     sheet.add(sheet.rule_of(rule), id, sums);
     truth[{rule, id}].add(sums);
     totals[rule].add(sums);
   }
 
-  Sheet sheet;
-  std::map<Key, Sums> truth;
-  std::map<std::string, Sums> totals;
+  usage::Sheet sheet;
+  std::map<Key, usage::Sums> truth;
+  std::map<std::string, usage::Sums> totals;
 };
 
-void expect_bound(std::uint64_t truth, std::uint64_t sum, std::uint64_t error) {
-  ASSERT_LE(truth, sum);
-  ASSERT_LE(error, sum);
-  ASSERT_LE(sum - error, truth);
-}
+constexpr std::uint64_t usage::Sums::*kSums[] = {&usage::Sums::spent, &usage::Sums::returned, &usage::Sums::denied};
 
 // All that sheet.h promises.
-void expect_true(const Books& books, const DayAccounts& found, std::size_t places) {
+void expect_true(const Books& books, const usage::DayAccounts& found, std::size_t places) {
   std::size_t accounts = 0;
-  std::map<std::string, Sums> floors;
-  std::map<Key, Sums> left = books.truth;
-  for (const RuleAccounts& rule : found.rules) {
+  std::map<std::string, usage::Sums> floors;
+  std::map<Key, usage::Sums> left = books.truth;
+  for (const usage::RuleAccounts& rule : found.rules) {
     floors[rule.rule] = rule.floors;
     accounts += rule.accounts.size();
-    for (const Account& one : rule.accounts) {
+    for (const usage::Account& one : rule.accounts) {
       const auto at = left.find({rule.rule, one.subject});
-      ASSERT_NE(at, left.end()) << "an account that is there twice, or of nobody";
-      ASSERT_NO_FATAL_FAILURE(expect_bound(at->second.spent, one.sums.spent, one.errors.spent));
-      ASSERT_NO_FATAL_FAILURE(expect_bound(at->second.returned, one.sums.returned, one.errors.returned));
-      ASSERT_NO_FATAL_FAILURE(expect_bound(at->second.denied, one.sums.denied, one.errors.denied));
+      ASSERT_NE(at, left.end()) << "an account appears twice, or has no subject";
+      for (const auto sum : kSums) {
+        ASSERT_LE(at->second.*sum, one.sums.*sum);
+        ASSERT_LE(one.errors.*sum, one.sums.*sum);
+        ASSERT_LE(one.sums.*sum - one.errors.*sum, at->second.*sum);
+      }
       left.erase(at);
     }
   }
   ASSERT_LE(accounts, places);
   for (const auto& [key, sums] : left) {
-    ASSERT_LE(sums.spent, floors[key.first].spent);
-    ASSERT_LE(sums.returned, floors[key.first].returned);
-    ASSERT_LE(sums.denied, floors[key.first].denied);
+    for (const auto sum : kSums) ASSERT_LE(sums.*sum, floors[key.first].*sum);
   }
 }
 
-// Most of what is spent by few, as by Zipf, or by all alike.
+// Draws a subject: by Zipf, where few subjects make most requests, or each with the same chance.
 std::uint64_t draw(std::mt19937_64& random, std::uint64_t subjects, bool is_zipf) {
   if (!is_zipf) return random() % subjects;
   const double part = std::uniform_real_distribution<double>(0, 1)(random);
@@ -82,11 +77,11 @@ TEST(Sheet, IsExactWhileThereIsRoom) {
     books.add(random() % 2 == 0 ? "a" : "b", subject(random() % 500), {random() % 9, random() % 2, random() % 3});
   }
   EXPECT_EQ(books.sheet.size(), books.truth.size());
-  for (const RuleAccounts& rule : books.sheet.copy().rules) {
-    EXPECT_EQ(rule.floors, Sums{});
-    for (const Account& one : rule.accounts) {
+  for (const usage::RuleAccounts& rule : books.sheet.copy().rules) {
+    EXPECT_EQ(rule.floors, usage::Sums{});
+    for (const usage::Account& one : rule.accounts) {
       EXPECT_EQ(one.sums, (books.truth[{rule.rule, one.subject}]));
-      EXPECT_EQ(one.errors, Sums{});
+      EXPECT_EQ(one.errors, usage::Sums{});
     }
   }
 }
@@ -123,37 +118,39 @@ TEST(Sheet, TheErrorIsAtMostThePartOfOneAccount) {
     for (int i = 0; i < 50'000; ++i) {
       books.add("r", subject(draw(random, 5'000, is_zipf)), {.spent = random() % 50 == 0 ? 100U : 1U});
     }
-    const DayAccounts found = books.sheet.copy();
+    const usage::DayAccounts found = books.sheet.copy();
     ASSERT_NO_FATAL_FAILURE(expect_true(books, found, kPlaces));
-    for (const Account& one : found.rules[0].accounts) EXPECT_LE(one.errors.spent, books.totals["r"].spent / kPlaces);
+    for (const usage::Account& one : found.rules[0].accounts)
+      EXPECT_LE(one.errors.spent, books.totals["r"].spent / kPlaces);
     EXPECT_LE(found.rules[0].floors.spent, books.totals["r"].spent / kPlaces);
-    // Whoever spent more than that is there.
+    // A subject that used more than that has an account.
     for (const auto& [key, sums] : books.truth) {
       if (sums.spent <= books.totals["r"].spent / kPlaces) continue;
-      const auto is_it = [&subject = key.second](const Account& one) { return one.subject == subject; };
+      const auto is_it = [&subject = key.second](const usage::Account& one) { return one.subject == subject; };
       EXPECT_TRUE(std::ranges::any_of(found.rules[0].accounts, is_it));
     }
   }
 }
 
-// Who only gives back, as what was reserved the day before, is no less worth an account than who spends.
-TEST(Sheet, WhatComesBackWeighsAsMuch) {
+// A subject that only gets refunds, as of reservations of the day before, keeps an account as one that charges does.
+TEST(Sheet, RefundsWeighAsMuchAsCharges) {
   std::mt19937_64 random = test::seeded();
   constexpr std::size_t kPlaces = 50;
   Books books(kPlaces, random());
   for (std::uint64_t i = 0; i < 20; ++i) books.add("r", subject(i), {.returned = 1'000'000 + i});
   for (int i = 0; i < 50'000; ++i) {
     const std::string id = subject(100 + draw(random, 5'000, i % 2 == 0));
-    books.add("r", id, random() % 3 == 0 ? Sums{.returned = 1 + random() % 9} : Sums{.spent = 1 + random() % 9});
+    books.add("r", id,
+              random() % 3 == 0 ? usage::Sums{.returned = 1 + random() % 9} : usage::Sums{.spent = 1 + random() % 9});
   }
-  const DayAccounts found = books.sheet.copy();
+  const usage::DayAccounts found = books.sheet.copy();
   ASSERT_NO_FATAL_FAILURE(expect_true(books, found, kPlaces));
   const std::uint64_t bound = (books.totals["r"].spent + books.totals["r"].returned) / kPlaces;
   std::size_t exact = 0;
-  for (const Account& one : found.rules[0].accounts) {
+  for (const usage::Account& one : found.rules[0].accounts) {
     EXPECT_LE(one.errors.spent, bound);
     EXPECT_LE(one.errors.returned, bound);
-    exact += one.sums.returned >= 1'000'000 && one.errors == Sums{} ? 1U : 0U;
+    exact += one.sums.returned >= 1'000'000 && one.errors == usage::Sums{} ? 1U : 0U;
   }
   EXPECT_EQ(exact, 20U);
 }
@@ -165,11 +162,11 @@ TEST(Sheet, AFloodOfOneRuleTakesNothingFromAnother) {
     books.add("addresses", subject(random()), {.spent = 1'000});
     if (i % 4 == 0) books.add("tenants", subject(random() % 100), {.spent = 1});
   }
-  for (const RuleAccounts& rule : books.sheet.copy().rules) {
+  for (const usage::RuleAccounts& rule : books.sheet.copy().rules) {
     if (rule.rule != "tenants") continue;
     EXPECT_EQ(rule.accounts.size(), 100U);
-    EXPECT_EQ(rule.floors, Sums{});
-    for (const Account& one : rule.accounts) EXPECT_EQ(one.sums, (books.truth[{"tenants", one.subject}]));
+    EXPECT_EQ(rule.floors, usage::Sums{});
+    for (const usage::Account& one : rule.accounts) EXPECT_EQ(one.sums, (books.truth[{"tenants", one.subject}]));
   }
   ASSERT_NO_FATAL_FAILURE(expect_true(books, books.sheet.copy(), 200));
 }
@@ -181,31 +178,31 @@ TEST(Sheet, MoreRulesThanPlacesAreBoundedTheSame) {
   ASSERT_NO_FATAL_FAILURE(expect_true(books, books.sheet.copy(), 10));
 }
 
-// Who is only denied, and new every time, does not make those forgotten who pay.
-TEST(Sheet, DenialsOfStrangersForgetNobody) {
+// New subjects that are only denied do not evict the accounts of subjects that used permits.
+TEST(Sheet, DenialsOfNewSubjectsEvictNoAccount) {
   Books books(100, 7);
   for (std::uint64_t i = 0; i < 90; ++i) books.add("r", subject(i), {.spent = 5});
   for (std::uint64_t i = 0; i < 10'000; ++i) books.add("r", subject(1'000 + i), {.denied = 1});
   std::size_t exact = 0;
-  const DayAccounts found = books.sheet.copy();
-  for (const Account& one : found.rules[0].accounts) {
+  const usage::DayAccounts found = books.sheet.copy();
+  for (const usage::Account& one : found.rules[0].accounts) {
     exact += one.sums.spent == 5 && one.errors.spent == 0 ? 1U : 0U;
   }
   EXPECT_EQ(exact, 90U);
 }
 
 TEST(Sheet, SumsStopBeforeTheyOverflow) {
-  Sheet sheet(0, 10, 1);
+  usage::Sheet sheet(0, 10, 1);
   for (int i = 0; i < 9; ++i) sheet.add(sheet.rule_of("r"), subject(1), {.spent = INT64_MAX, .returned = UINT64_MAX});
-  EXPECT_EQ(sheet.copy().rules[0].accounts[0].sums, (Sums{kSumMax, kSumMax, 0}));
+  EXPECT_EQ(sheet.copy().rules[0].accounts[0].sums, (usage::Sums{usage::kSumMax, usage::kSumMax, 0}));
 }
 
-DayAccounts some_accounts(std::mt19937_64& random, std::size_t places = 50) {
+usage::DayAccounts some_accounts(std::mt19937_64& random, std::size_t places = 50) {
   Books books(places, random());
   for (int i = 0; i < 2'000; ++i) {
     std::string value(1 + random() % 80, 'x');
     for (char& c : value) c = static_cast<char>(random());
-    const std::string id = random() % 2 == 0 ? subject(random() % 60) : *parse_subject("tenant:" + value);
+    const std::string id = random() % 2 == 0 ? subject(random() % 60) : *policy::parse_subject("tenant:" + value);
     books.add(random() % 2 == 0 ? "search" : "a/b:c", id, {random() % 9, random() % 2, random() % 2});
   }
   return books.sheet.copy();
@@ -214,8 +211,8 @@ DayAccounts some_accounts(std::mt19937_64& random, std::size_t places = 50) {
 TEST(Accounts, AreReadAsTheyWereWritten) {
   std::mt19937_64 random = test::seeded();
   for (int i = 0; i < 20; ++i) {
-    const DayAccounts accounts = some_accounts(random);
-    const auto read = parse_accounts(to_text(accounts));
+    const usage::DayAccounts accounts = some_accounts(random);
+    const auto read = usage::parse_accounts(usage::to_text(accounts));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, accounts);
   }
@@ -227,7 +224,7 @@ TEST(Accounts, GoOnInAnotherSheet) {
     Books books(50, random());
     for (int i = 0; i < 3'000; ++i)
       books.add("r" + std::to_string(i % 3), subject(random() % 100), {random() % 9, 0, 1});
-    Sheet next(20'000, places, random());
+    usage::Sheet next(20'000, places, random());
     next.take(books.sheet.copy());
     Books later(places, 1);
     later.truth = books.truth;
@@ -250,42 +247,42 @@ TEST(Accounts, GoOnInASmallerSheetWithAPartForEachRule) {
   later.truth = books.truth;
   for (std::uint64_t i = 0; i < 5; ++i) later.add("second", subject(100 + i), {.spent = 1});
   later.add("third", subject(7), {.spent = 1});
-  const DayAccounts found = later.sheet.copy();
+  const usage::DayAccounts found = later.sheet.copy();
   ASSERT_NO_FATAL_FAILURE(expect_true(later, found, 20));
   ASSERT_EQ(found.rules.size(), 3U);
   EXPECT_GE(found.rules[0].accounts.size(), 6U);
   EXPECT_LE(found.rules[0].accounts.size(), 10U);
   EXPECT_GE(found.rules[1].accounts.size(), 6U);
   EXPECT_EQ(found.rules[2].accounts.size(), 1U);
-  for (const RuleAccounts& rule : found.rules) {
+  for (const usage::RuleAccounts& rule : found.rules) {
     if (rule.rule == "first") continue;
-    for (const Account& one : rule.accounts) EXPECT_EQ(one.errors, Sums{}) << "there was room for it";
+    for (const usage::Account& one : rule.accounts) EXPECT_EQ(one.errors, usage::Sums{}) << "there was room for it";
   }
 }
 
 TEST(Accounts, WhatIsDamagedIsRefused) {
   std::mt19937_64 random = test::seeded();
-  const std::string text = to_text(some_accounts(random, 10));
-  for (std::size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(parse_accounts(text.substr(0, size)));
+  const std::string text = usage::to_text(some_accounts(random, 10));
+  for (std::size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(usage::parse_accounts(text.substr(0, size)));
   for (int i = 0; i < 2'000; ++i) {
     std::string other = text;
     other[random() % other.size()] ^= static_cast<char>(1 << random() % 8);
-    EXPECT_FALSE(parse_accounts(other));
+    EXPECT_FALSE(usage::parse_accounts(other));
   }
-  const auto newer = parse_accounts("weir-usage 2\n");
+  const auto newer = usage::parse_accounts("weir-usage 2\n");
   ASSERT_FALSE(newer);
   EXPECT_EQ(newer.error().code, ErrorCode::out_of_range);
   EXPECT_NE(newer.error().message.find("newer"), std::string::npos);
-  EXPECT_FALSE(parse_accounts(""));
-  EXPECT_FALSE(parse_accounts(text + "x"));
+  EXPECT_FALSE(usage::parse_accounts(""));
+  EXPECT_FALSE(usage::parse_accounts(text + "x"));
 }
 
 TEST(Accounts, DaysHaveNames) {
-  EXPECT_EQ(day_text(0), "1970-01-01");
-  EXPECT_EQ(*parse_day("2026-09-21"), 20'717);
-  EXPECT_EQ(day_text(20'717), "2026-09-21");
+  EXPECT_EQ(usage::day_text(0), "1970-01-01");
+  EXPECT_EQ(*usage::parse_day("2026-09-21"), 20'717);
+  EXPECT_EQ(usage::day_text(20'717), "2026-09-21");
   for (const char* const wrong : {"", "2026-9-21", "2026-02-30", "2026-09-21T00:00", "today"}) {
-    EXPECT_FALSE(parse_day(wrong)) << wrong;
+    EXPECT_FALSE(usage::parse_day(wrong)) << wrong;
   }
 }
 

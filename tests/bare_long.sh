@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Every verb of ./dev, as the first command in a fresh checkout on a Debian with nothing on it: each gets a root of its
-# own, so none finds what another one built or installed. So do the commands of docs/embed.md. Called with the program
-# and the source. The longest is `./dev test`, half an hour; it runs without --long there, and so not this test again.
+# Every verb of ./dev, as the first command in a fresh checkout on a bare Debian. Each verb gets its own root, so none
+# finds what another one built or installed. The commands of docs/embed.md run the same way. Called with the program and
+# the checkout. `./dev test` takes longest, half an hour. It runs there without --long, so it does not start this test
+# again.
 #
-# The compiler's cache is the only thing that the roots share: CCACHE_DIR of this machine, or one of this test.
+# The roots share the cache of the compiler: CCACHE_DIR of this machine, or one of this test.
 source=$2
 . "$source/tests/server/lib.bash"
 . "$source/tests/bare_root.bash"

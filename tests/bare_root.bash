@@ -1,8 +1,8 @@
-# What the tests in a bare Debian share: a root with nothing in it but what Debian always has, made once and kept in
+# Helpers for tests in a bare Debian: a root with only what Debian always has, made once and kept in
 # ${WEIR_CACHE:-build/cache}, and commands that run inside. Sourced after server/lib.bash, by tests/*_long.sh.
 #
-# The root gets its packages from where this machine gets them. Without root, mmdebstrap or those packages, a test ends
-# here with a line that says so.
+# The root gets its packages from the mirrors of this machine. Without root rights, mmdebstrap or the packages, a test
+# ends here and says what is missing.
 . "$source/tests/server/fetch.bash"
 
 # The mirrors and proxies of this machine's apt, for mmdebstrap and for apt inside.

@@ -21,9 +21,9 @@ class CellEngine final : public Engine {
 
   Decision check(std::int64_t now, std::int64_t cost) override {
     if (cost == 0) return peeked(now).decide(limit_, now, 0).decision;
-    Cell& cell = cell_of(limit_);
+    algorithm::Cell& cell = cell_of(limit_);
     bool written = cell.prepare(limit_, now);
-    const Stepped<Proposal> outcome = cell.decide(limit_, now, cost);
+    const algorithm::Stepped<algorithm::Proposal> outcome = cell.decide(limit_, now, cost);
     if (outcome.decision.allowed) {
       cell.commit(limit_, outcome);
       written = true;
@@ -32,23 +32,23 @@ class CellEngine final : public Engine {
   }
 
   Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
-    Cell& cell = cell_of(limit_);
+    algorithm::Cell& cell = cell_of(limit_);
     const bool moved = cell.prepare(limit_, now);
-    const Cell::Refund refund = cell.refund(limit_, now, charged_at(limit_, at), cost);
+    const algorithm::Cell::Refund refund = cell.refund(limit_, now, algorithm::charged_at(limit_, at), cost);
     if (refund.changed) cell.commit(limit_, refund.outcome);
     return keep(cell, refund.outcome.decision, moved || refund.changed);
   }
 
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
     if (cost == 0) return peeked(now).acquire(limit_, now, id, 0);
-    Cell& cell = cell_of(limit_);
+    algorithm::Cell& cell = cell_of(limit_);
     const bool moved = cell.prepare(limit_, now);
     const Decision decision = cell.acquire(limit_, now, id, cost);
     return keep(cell, decision, moved || decision.allowed);
   }
 
   bool release(std::int64_t now, std::string_view id) override {
-    Cell& cell = cell_of(limit_);
+    algorithm::Cell& cell = cell_of(limit_);
     const bool moved = cell.prepare(now);
     const Decision decision = cell.release(now, id);
     return keep(cell, decision, moved || decision.allowed).allowed;
@@ -56,28 +56,28 @@ class CellEngine final : public Engine {
 
  private:
   // One for each state that the limits so far count in.
-  Cell& cell_of(const Limit& limit) {
-    for (Cell& cell : cells_) {
-      if (shares_state(cell.limit(), limit)) return cell;
+  algorithm::Cell& cell_of(const Limit& limit) {
+    for (algorithm::Cell& cell : cells_) {
+      if (algorithm::shares_state(cell.limit(), limit)) return cell;
     }
     return cells_.emplace_back(limit);
   }
 
   // A peek leaves the state as it is.
-  Cell peeked(std::int64_t now) {
-    Cell copy = cell_of(limit_);
+  algorithm::Cell peeked(std::int64_t now) {
+    algorithm::Cell copy = cell_of(limit_);
     copy.prepare(limit_, now);
     return copy;
   }
 
   // What would decide like a key never seen is forgotten when it is written.
-  static Decision keep(Cell& cell, const Decision& decision, bool written) {
-    if (written && decision.reset_after.count() == 0) cell = Cell(Limit(cell.limit()));
+  static Decision keep(algorithm::Cell& cell, const Decision& decision, bool written) {
+    if (written && decision.reset_after.count() == 0) cell = algorithm::Cell(Limit(cell.limit()));
     return decision;
   }
 
   Limit limit_;  // that the next call brings
-  std::vector<Cell> cells_;
+  std::vector<algorithm::Cell> cells_;
 };
 
 }  // namespace weir::test

@@ -1,13 +1,12 @@
-// A table much smaller than its keys: they come, lapse, push each other out, change their limits. Each decision is the
-// oracle's; of keys that were pushed out, or come where others were, the table may only be stricter.
+// A table with room for few of its keys: they come, expire, evict each other and change their limits. Each decision is
+// the oracle's. For evicted keys, and for new keys in their place, the table may only be stricter.
 //
-// The test knows which keys stand in the table by looking at all its slots. And the flood: ten times as many new keys
-// as there is room for, while the keys that were spent before admit nothing.
+// The test looks at all slots to know which keys are in the table. The flood: ten times as many new keys as fit, while
+// keys that were used up before admit nothing.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -15,21 +14,20 @@
 #include <string>
 #include <vector>
 
-#include "algorithm/limit.h"
 #include "processes.h"
 #include "sanitized.h"
 #include "store_fixture.h"
-#include "trace.h"
+#include "table_engine.h"
 
 namespace weir::test {
 namespace {
 
-// A store and the oracles of its keys, asked the same.
+// A store and an oracle for each of its keys. Both get the same requests.
 class Twins {
  public:
   explicit Twins(std::size_t keys) {
     clock_->set(Micros{kNow});
-    store_ = MemoryStore::open({.keys = keys, .log_bytes = 1 << 20}, clock_).value();
+    store_ = store::MemoryStore::open({.keys = keys, .log_bytes = 1 << 20}, clock_).value();
   }
 
   struct Key {
@@ -38,20 +36,20 @@ class Twins {
     std::unique_ptr<Engine> oracle;
     Limit limit;  // the last one it was asked under
     Limit widest;
-    bool is_exact = true;  // it has been in the table ever since, and nobody was pushed out before it came
+    bool is_exact = true;  // it was never evicted, and no key was evicted before it came
   };
   struct Pair {
     Decision store, oracle;
   };
 
-  // `widest` is the version of the limit with the most permits: under it no key has used more than there is.
+  // `widest` is the version of the limit with the most permits: no key has used more than that.
   std::size_t add(const std::string& name, const Limit& limit, const Limit& widest) {
     keys_.push_back({name, limit.algorithm, oracle_engine(limit), limit, widest});
     return keys_.size() - 1;
   }
   std::size_t size() const { return keys_.size(); }
   Key& key(std::size_t i) { return keys_[i]; }
-  MemoryStore& store() { return *store_; }
+  store::MemoryStore& store() { return *store_; }
   std::int64_t now() const { return clock_->now().count(); }
   void advance(std::int64_t us) { clock_->advance(Micros{us}); }
 
@@ -83,11 +81,11 @@ class Twins {
 
  private:
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
-  std::unique_ptr<MemoryStore> store_;
+  std::unique_ptr<store::MemoryStore> store_;
   std::vector<Key> keys_;
 };
 
-// Counts in `stricter` what the table denied although a key's own past would have let it through.
+// Counts in `stricter` the requests that the table denied and the oracle of the key would have allowed.
 void churn(std::uint64_t seed, std::size_t pages, int steps, std::uint64_t& stricter) {
   std::mt19937_64 dice(seed);
   Twins twins(pages * table::kKeysInPage);
@@ -96,7 +94,7 @@ void churn(std::uint64_t seed, std::size_t pages, int steps, std::uint64_t& stri
     for (const char* quota : {"40/5min", "90/5min", "200/5min", "1000000000/5min"}) {
       limits[algorithm].push_back(compile(quota, algorithm).value());
     }
-    // Logs stay until they lapse: not so many that they fill the pages.
+    // Logs stay until they expire, so there are too few to fill the pages.
     const std::size_t count = (algorithm == Algorithm::sliding_log ? 15 : 120) * pages;
     for (std::size_t i = 0; i < count; ++i)
       twins.add("key" + std::to_string(i), limits[algorithm][0], limits[algorithm][3]);
@@ -105,7 +103,7 @@ void churn(std::uint64_t seed, std::size_t pages, int steps, std::uint64_t& stri
   bool is_full = false;
   for (int step = 0; step < steps; ++step) {
     if (pick(dice, 0, 30) == 0) twins.advance(pick(dice, 0, 3'000'000) / static_cast<std::int64_t>(pages));
-    const auto i = static_cast<std::size_t>(pick(dice, 0, static_cast<std::int64_t>(twins.size()) - 1));
+    const auto i = below(dice, twins.size());
     if (pick(dice, 0, 300) == 0) twins.store().sweep(twins.now());
     const auto& choice = limits[twins.key(i).algorithm];
     const Limit& limit =
@@ -116,7 +114,7 @@ void churn(std::uint64_t seed, std::size_t pages, int steps, std::uint64_t& stri
     if (pick(dice, 0, 60) == 0) cost = std::min<std::int64_t>(100, twins.check(i, limit, 0).store.remaining);
     const auto pair = twins.check(i, limit, cost);
     const std::string what = "seed " + std::to_string(seed) + ", step " + std::to_string(step) + ", " +
-                             twins.key(i).name + " " + std::string(to_string(limit.algorithm)) + ", cost " +
+                             twins.key(i).name + " " + std::string(weir::to_string(limit.algorithm)) + ", cost " +
                              std::to_string(cost) + "\n  store:  " + to_string(pair.store) +
                              "\n  oracle: " + to_string(pair.oracle);
     if (twins.key(i).is_exact) {
@@ -150,37 +148,36 @@ TEST(ChurnLong, DecidesAsTheOracleOrStricterWhereKeysWerePushedOut) {
   EXPECT_GT(stricter, 0u);
 }
 
-// A thread reads the clock and is stopped; meanwhile its key recovers and is removed. As of then it would be charged
-// for nothing: all would have come back by now.
+// A thread reads the clock and is stopped; meanwhile its key recovers and is removed. A charge with the old time would
+// cost nothing, since by now it would have expired.
 TEST(Churn, DoesNotBelieveAnOldReadingOfAKeyThatIsGone) {
   for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::leaky_meter, Algorithm::sliding_log}) {
     const auto clock = std::make_shared<ManualClock>(Micros{kNow});
-    const auto store = MemoryStore::open({.keys = 100}, clock).value();
+    const auto store = store::MemoryStore::open({.keys = 100}, clock).value();
     const Limit limit = compile("10/s", algorithm).value();
     EXPECT_TRUE(store->check({"k", &limit, 10}, kNow)->allowed);
     clock->set(Micros{kNow + 2'000'000});
     store->sweep(kNow + 2'000'000);
     EXPECT_EQ(store->size(), 0u);
     EXPECT_TRUE(store->check({"k", &limit, 10}, kNow)->allowed);
-    EXPECT_FALSE(store->check({"k", &limit, 1}, kNow + 2'000'000)->allowed) << to_string(algorithm);
+    EXPECT_FALSE(store->check({"k", &limit, 1}, kNow + 2'000'000)->allowed) << weir::to_string(algorithm);
   }
 }
 
-// The same, within the millisecond for which a reading of the clock is good: the key stays until even whoever read the
-// clock before would find it full.
+// The same, within the millisecond for which a reading of the clock is used: the key stays until its limit is also full
+// for a thread that read the clock a millisecond before.
 TEST(Churn, KeepsAKeyUntilAnOldReadingMayFindItGone) {
-  for (const Algorithm algorithm : kAlgorithms) {
-    if (algorithm == Algorithm::concurrency) continue;
+  for (const Algorithm algorithm : kChecked) {
     const auto clock = std::make_shared<ManualClock>(Micros{kNow});
-    const auto store = MemoryStore::open({.keys = 100}, clock).value();
+    const auto store = store::MemoryStore::open({.keys = 100}, clock).value();
     const Limit limit = compile("10/s", algorithm).value();
     const auto charged = store->check({"k", &limit, 10}, kNow);
     ASSERT_TRUE(charged && charged->allowed);
     const std::int64_t full = kNow + charged->reset_after.count();
     store->sweep(full + 999);
-    EXPECT_EQ(store->size(), 1u) << to_string(algorithm);
+    EXPECT_EQ(store->size(), 1u) << weir::to_string(algorithm);
     store->sweep(full + 1'000);
-    EXPECT_EQ(store->size(), 0u) << to_string(algorithm);
+    EXPECT_EQ(store->size(), 0u) << weir::to_string(algorithm);
   }
 }
 
@@ -191,32 +188,10 @@ TEST(Churn, AgreesWithTheOracleOnAnyLimit) {
     const std::uint64_t number = seed + static_cast<std::uint64_t>(i);
     const Trace trace = i % 8 == 7 ? random_calendar_trace(number, 150, Time::both_ways)
                                    : random_trace(kAlgorithms[i % 8], number, 150, Time::both_ways);
-    bool is_kept = true;
-    for (const Limit& limit : trace.limits) is_kept = is_kept && table::packing_of(limit).fits_block;
-    if (!is_kept) continue;
-    const auto clock = std::make_shared<ManualClock>();
-    const auto store = MemoryStore::open({.keys = 100}, clock).value();
-    const Limit* limit = &trace.limits.front();
-    for (const Op& op : trace.ops) {
-      clock->set(Micros{op.now});
-      if (op.kind == Op::Kind::change) limit = &trace.limits[op.limit];
-      if (op.kind == Op::Kind::check) {
-        ASSERT_EQ(*store->check({"k", limit, op.cost}, op.now), op.answer) << number;
-      } else if (op.kind == Op::Kind::refund) {
-        const Charged charged = charged_at(*limit, op.at);
-        table::Debit debit{.name = store->table().key_name(*limit, "k"),
-                           .limit = limit,
-                           .cost = -op.cost,
-                           .act = table::Act::refund,
-                           .charged = &charged};
-        ASSERT_TRUE(store->table().charge({&debit, 1}, {}, op.now));
-        ASSERT_EQ(debit.decision, op.answer) << number;
-      } else if (op.kind == Op::Kind::acquire) {
-        ASSERT_EQ(*store->acquire({"k", limit, op.cost}, op.id, op.now), op.answer) << number;
-      } else if (op.kind == Op::Kind::release) {
-        ASSERT_EQ(*store->release("k", op.id, op.now), op.answer.allowed) << number;
-      }
-    }
+    if (!fits_blocks(trace)) continue;
+    TableEngine engine(trace.limits.front());
+    const auto wrong = replay(trace, engine);
+    ASSERT_FALSE(wrong) << *wrong;
   }
 }
 
@@ -232,7 +207,7 @@ std::int64_t resident_bytes() {
 
 void flood(std::size_t room, std::size_t keys) {
   const auto clock = std::make_shared<ManualClock>(Micros{kNow});
-  const auto store = MemoryStore::open({.keys = room}, clock).value();
+  const auto store = store::MemoryStore::open({.keys = room}, clock).value();
   const auto admits = [&](const std::string& key, const Limit& limit, std::int64_t cost) {
     return store->check({key, &limit, cost}, kNow)->allowed;
   };
@@ -255,13 +230,13 @@ void flood(std::size_t room, std::size_t keys) {
   std::int64_t broken = 0;
   std::size_t admitted = 0;
   for (std::size_t i = 0; i < keys; ++i) {
-    // By turns of each algorithm that stays in its slot.
+    // The algorithms whose state stays in a slot, by turns.
     const Limit& limit = spent[(i % 5 == 0 ? 0 : 200 + i % 4 * 100)].limit;
     admitted += admits("flood" + std::to_string(i), limit, 1) ? 1u : 0u;
     const Spent& victim = spent[i * 7 % spent.size()];
     broken += admits(victim.key, victim.limit, 1) ? 1 : 0;
   }
-  EXPECT_EQ(broken, 0) << "keys that were spent admitted during the flood";
+  EXPECT_EQ(broken, 0) << "keys without permits admitted requests during the flood";
   for (const Spent& victim : spent) EXPECT_FALSE(admits(victim.key, victim.limit, 1)) << victim.key;
   EXPECT_FALSE(store->acquire({"spent", &holds, 1}, "other", kNow)->allowed);
   EXPECT_GE(store->counters().evicted, admitted - (store->size() - at_start)) << "every eviction is counted";
@@ -272,15 +247,15 @@ void flood(std::size_t room, std::size_t keys) {
             << ((resident_bytes() - before) >> 20) << " MiB more of " << (bytes >> 20) << "\n";
 }
 
-// Those who come take what is empty before they take from anybody, however little that one has spent.
+// New keys use empty slots before they evict a key, however little that key has used.
 TEST(Flood, TakesNothingFromAnybodyWhileThereIsRoom) {
   constexpr std::size_t kRoom = 50'000;
   const auto clock = std::make_shared<ManualClock>(Micros{kNow});
-  const auto store = MemoryStore::open({.keys = kRoom}, clock).value();
+  const auto store = store::MemoryStore::open({.keys = kRoom}, clock).value();
   for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::fixed_window, Algorithm::sliding_window}) {
     const Limit limit = compile("1000/month", algorithm).value();
     for (std::size_t i = 0; i < kRoom / 4; ++i) {
-      const std::string key = std::string(to_string(algorithm)) + std::to_string(i);
+      const std::string key = std::string(weir::to_string(algorithm)) + std::to_string(i);
       ASSERT_TRUE(store->check({key, &limit, 1}, kNow)->allowed);
     }
   }

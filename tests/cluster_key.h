@@ -15,7 +15,7 @@ inline constexpr int kClusterSlots = 16'384;
 
 inline int slot_of_key(const std::string& key) {
   std::string head;
-  append_redis_head(head, kTicketMark, redis_tag(subject_of(key)));
+  fleet::append_redis_head(head, fleet::kTicketMark, fleet::redis_tag(fleet::subject_of(key)));
   return redis::slot_of(head);
 }
 

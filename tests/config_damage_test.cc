@@ -1,12 +1,10 @@
-// F17: a config that is damaged, in whatever way, is refused with its place or is another sound one; what is refused
-// changes nothing, and the rules in force go on deciding.
+// F17: a damaged config is refused with its place, or is another valid one. A refused config changes nothing, and the
+// rules in effect still decide.
 #include <gtest/gtest.h>
 
-#include <random>
 #include <regex>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "gate_fixture.h"
 #include "sanitized.h"
@@ -19,7 +17,7 @@ class ConfigDamage : public test::GateTest {
  protected:
   void SetUp() override {
     text_ = test::read_file(WEIR_SOURCE_DIR "/examples/weir.yaml");
-    while (text_.size() < 4'096) {  // 4 KiB, as people write them
+    while (text_.size() < 4'096) {  // 4 KiB, a usual size
       const std::string n = std::to_string(text_.size());
       text_ += "  - {name: more-" + n + ", match: {path: '/v1/{id}/" + n +
                "', tenant: [a, b]}, per: [tenant, '{id}'], limit: 9/s}\n";
@@ -29,8 +27,8 @@ class ConfigDamage : public test::GateTest {
     ASSERT_EQ(passed(3, {.user = "42", .path = "/api/upload"}), 3);
   }
 
-  // What a server does when it reads its file again: whether the rules are others then. If not, the error says where
-  // and nothing has changed. If they are, they decide, and are put back for the next damage.
+  // Reads the text as a server reloads its file. Returns whether it is a valid config. If not, the error has the place,
+  // and nothing has changed. If it is, the new rules decide, and are replaced by the old ones afterwards.
   bool reload(const std::string& text) {
     const auto policy = parse_policy(text, "w.yaml");
     if (!policy) {
@@ -39,7 +37,7 @@ class ConfigDamage : public test::GateTest {
       return false;
     }
     EXPECT_FALSE(policy->rules.empty()) << "a config without rules was taken";
-    if (++sound_ % 10 != 1) return true;  // some are enough to see that what is sound works; it takes as long
+    if (++sound_ % 10 != 1) return true;  // to apply each valid text would take too long
     const auto applied = gate.apply(*policy);
     if (!applied) {
       EXPECT_EQ(applied.error().code, ErrorCode::out_of_range) << applied.error().message;
@@ -58,7 +56,7 @@ class ConfigDamage : public test::GateTest {
     for (std::string line; std::getline(lines, line);) EXPECT_TRUE(std::regex_match(line, place)) << line;
   }
 
-  // And what was spent before all the damage is spent.
+  // The rules are in effect, and what was used before the damage is still used.
   void expect_in_force() {
     EXPECT_EQ(gate.policy(), before_);
     const Answer answer = ask({.user = "42", .path = "/api/upload"});
@@ -99,26 +97,13 @@ TEST_F(ConfigDamage, ByWhatIsNoConfigAtAll) {
     const std::string name = "a" + std::to_string(i), last = "*a" + std::to_string(i - 1) + ", ";
     bomb += name + ": &" + name + " [" + last + last + last + last + last + last + last + last + last + "x]\n";
   }
-  for (const std::string& text : std::vector<std::string>{"",
-                                                          "\n\n",
-                                                          "# nothing\n",
-                                                          "~",
-                                                          "rules:",
-                                                          "rules: []",
-                                                          "[]",
-                                                          "{}",
-                                                          "rules: {}",
-                                                          std::string(1, '\0'),
-                                                          std::string("rules: \0 []", 11),
-                                                          "\xFF\xFE r",
-                                                          bomb,
-                                                          text_ + text_,
-                                                          text_ + "rules: []\n",
-                                                          std::string(std::size_t{100} << 20, 'a'),
-                                                          std::string(1 << 20, '['),
-                                                          "rules: [[[[",
-                                                          "<html>",
-                                                          "PK\x03\x04"}) {
+  const std::string nul(1, '\0'), huge(std::size_t{100} << 20, 'a'), deep(1 << 20, '[');
+  for (const char* text : {"", "\n\n", "# nothing\n", "~", "rules:", "rules: []", "[]", "{}", "rules: {}", "\xFF\xFE r",
+                           "rules: [[[[", "<html>", "PK\x03\x04"}) {
+    EXPECT_FALSE(reload(text)) << text;
+  }
+  for (const std::string& text :
+       {nul, "rules: " + nul + " []", bomb, text_ + text_, text_ + "rules: []\n", huge, deep}) {
     EXPECT_FALSE(reload(text)) << text.substr(0, 100);
   }
   EXPECT_TRUE(reload("\xEF\xBB\xBF" + text_)) << "a byte order mark is no damage";

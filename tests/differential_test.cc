@@ -1,11 +1,10 @@
-// The heart of the test suite: the oracle, the C++ and the Lua give the same answers, bit for bit.
+// The oracle, the C++ and the Lua give the same answers, bit for bit.
 //
-// Every sequence of up to five requests over a small alphabet, and a million random steps an algorithm, with limits
+// Every sequence of up to five requests over a small alphabet, and 400,000 random steps for each algorithm, with limits
 // that change and time that runs both ways. A failure prints its seed; WEIR_SEED=n runs the same again.
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 
 #include "fleet/redis_script.h"
@@ -19,9 +18,9 @@ namespace {
 constexpr std::uint64_t kScale = kIsSanitized ? 50 : 1;
 constexpr std::size_t kTraceOps = 200;
 
-class Differential : public ::testing::TestWithParam<Algorithm> {
+class EngineComparison : public ::testing::Test {
  protected:
-  std::shared_ptr<LuaRedis> redis_ = std::make_shared<LuaRedis>(redis_script());
+  std::shared_ptr<LuaRedis> redis_ = std::make_shared<LuaRedis>(fleet::redis_script());
 
   void compare(const Trace& trace) {
     const Limit& limit = trace.limits.front();
@@ -34,31 +33,42 @@ class Differential : public ::testing::TestWithParam<Algorithm> {
   }
 };
 
-// The script is assembled anew for each call, so it is held to sequences of four here, and to longer ones below.
+class Differential : public EngineComparison, public ::testing::WithParamInterface<Algorithm> {
+ protected:
+  void compare_random_traces(std::uint64_t steps) {
+    const std::uint64_t seed = base_seed();
+    for (std::uint64_t i = 0; i < steps / kTraceOps / kScale && !HasFatalFailure(); ++i) {
+      compare(random_trace(GetParam(), seed + i, kTraceOps, i % 2 == 0 ? Time::forward : Time::both_ways));
+    }
+  }
+
+  // Every sequence of this length, on the oracle and on the engine that `make` returns for a limit.
+  template <class Make>
+  void compare_small_sequences(int length, std::uint64_t least, Make make) {
+    std::uint64_t walked = 0;
+    for (const auto& limits : small_limits(GetParam())) {
+      std::vector<std::unique_ptr<Engine>> engines;
+      engines.push_back(oracle_engine(limits.front()));
+      engines.push_back(make(limits.front()));
+      const auto wrong = walk_small_traces(limits, length, std::move(engines), walked);
+      ASSERT_FALSE(wrong) << *wrong;
+    }
+    EXPECT_GT(walked, least);
+  }
+  void compare_small_sequences_in_lua(int length, std::uint64_t least) {
+    compare_small_sequences(length, least, [this](const Limit& limit) { return lua_engine(redis_, limit); });
+  }
+};
+
+// A call of the script takes far longer than the C++, so its sequences are one request shorter here. The long test has
+// longer ones.
 TEST_P(Differential, AllAgreeOnEverySmallSequence) {
   const int length = kScale == 1 ? 5 : 4;
-  std::uint64_t walked = 0, walked_by_lua = 0;
-  for (const auto& limits : small_limits(GetParam())) {
-    std::vector<std::unique_ptr<Engine>> engines, with_lua;
-    engines.push_back(oracle_engine(limits.front()));
-    engines.push_back(cell_engine(limits.front()));
-    with_lua.push_back(oracle_engine(limits.front()));
-    with_lua.push_back(lua_engine(redis_, limits.front()));
-    const auto wrong = walk_small_traces(limits, length, std::move(engines), walked);
-    ASSERT_FALSE(wrong) << *wrong;
-    const auto wrong_by_lua = walk_small_traces(limits, length - 1, std::move(with_lua), walked_by_lua);
-    ASSERT_FALSE(wrong_by_lua) << *wrong_by_lua;
-  }
-  EXPECT_GT(walked, kScale == 1 ? 1'000'000u : 50'000u);
-  EXPECT_GT(walked_by_lua, kScale == 1 ? 50'000u : 2'000u);
+  compare_small_sequences(length, kScale == 1 ? 1'000'000u : 50'000u, cell_engine);
+  compare_small_sequences_in_lua(length - 1, kScale == 1 ? 50'000u : 2'000u);
 }
 
-TEST_P(Differential, AllAgreeOnRandomSteps) {
-  const std::uint64_t seed = base_seed();
-  for (std::uint64_t i = 0; i < 400'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
-    compare(random_trace(GetParam(), seed + i, kTraceOps, i % 2 == 0 ? Time::forward : Time::both_ways));
-  }
-}
+TEST_P(Differential, AllAgreeOnRandomSteps) { compare_random_traces(400'000); }
 
 // The ends of every range, all with all: nothing overflows, nothing is off by one.
 TEST_P(Differential, AllAgreeAtTheBoundaries) {
@@ -70,62 +80,25 @@ TEST_P(Differential, AllAgreeAtTheBoundaries) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Differential, ::testing::ValuesIn(kAlgorithms),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
+INSTANTIATE_TEST_SUITE_P(Of, Differential, ::testing::ValuesIn(kAlgorithms), algorithm_name);
 
-// Behind --long: ten times as much, and every sequence of six.
+// With --long: ten million random steps, and every sequence of six.
 class DifferentialLong : public Differential {};
 
-TEST_P(DifferentialLong, AllAgreeOnTenMillionRandomSteps) {
-  const std::uint64_t seed = base_seed();
-  for (std::uint64_t i = 0; i < 10'000'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
-    compare(random_trace(GetParam(), seed + i, kTraceOps, i % 2 == 0 ? Time::forward : Time::both_ways));
-  }
-}
+TEST_P(DifferentialLong, AllAgreeOnTenMillionRandomSteps) { compare_random_traces(10'000'000); }
+TEST_P(DifferentialLong, TheScriptAgreesOnEverySequenceOfFive) { compare_small_sequences_in_lua(5, 0); }
+TEST_P(DifferentialLong, TheCppAgreesOnEverySequenceOfSix) { compare_small_sequences(6, 10'000'000, cell_engine); }
 
-TEST_P(DifferentialLong, TheScriptAgreesOnEverySequenceOfFive) {
-  std::uint64_t walked = 0;
-  for (const auto& limits : small_limits(GetParam())) {
-    std::vector<std::unique_ptr<Engine>> engines;
-    engines.push_back(oracle_engine(limits.front()));
-    engines.push_back(lua_engine(redis_, limits.front()));
-    const auto wrong = walk_small_traces(limits, 5, std::move(engines), walked);
-    ASSERT_FALSE(wrong) << *wrong;
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Of, DifferentialLong, ::testing::ValuesIn(kAlgorithms), algorithm_name);
 
-TEST_P(DifferentialLong, TheCppAgreesOnEverySequenceOfSix) {
-  std::uint64_t walked = 0;
-  for (const auto& limits : small_limits(GetParam())) {
-    std::vector<std::unique_ptr<Engine>> engines;
-    engines.push_back(oracle_engine(limits.front()));
-    engines.push_back(cell_engine(limits.front()));
-    const auto wrong = walk_small_traces(limits, 6, std::move(engines), walked);
-    ASSERT_FALSE(wrong) << *wrong;
-  }
-  EXPECT_GT(walked, 10'000'000u);
-}
+TEST_F(EngineComparison, AllAgreeOnALogThatCountsPastTheEndOfDoubles) { compare(long_log_trace()); }
 
-INSTANTIATE_TEST_SUITE_P(Of, DifferentialLong, ::testing::ValuesIn(kAlgorithms),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
-
-class CalendarDifferential : public Differential {};
-class LogDifferential : public Differential {};
-
-TEST_P(LogDifferential, AllAgreeOnALogThatCountsPastTheEndOfDoubles) { compare(long_log_trace()); }
-
-INSTANTIATE_TEST_SUITE_P(Of, LogDifferential, ::testing::Values(Algorithm::sliding_log),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
-
-TEST_P(CalendarDifferential, AllAgreeOnCalendarWindows) {
+TEST_F(EngineComparison, AllAgreeOnCalendarWindows) {
   const std::uint64_t seed = base_seed();
   for (std::uint64_t i = 0; i < 40'000 / kTraceOps / kScale && !HasFatalFailure(); ++i) {
     compare(random_calendar_trace(seed + i, kTraceOps, i % 2 == 0 ? Time::forward : Time::both_ways));
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Of, CalendarDifferential, ::testing::Values(Algorithm::fixed_window),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
 
 }  // namespace
 }  // namespace weir::test

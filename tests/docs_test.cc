@@ -1,7 +1,7 @@
-// The pages are true where a program can tell: every quota that docs/algorithms.md shows is read as the page says,
-// every whole config in a page is one, docs/configuration-reference.md is what the program prints, every test that
-// docs/guarantees.md and docs/security.md name exists, and links lead to pages and headings that exist. (The README's
-// examples are run by tests/readme.sh.)
+// Checks in the docs what a program can check: every quota in docs/algorithms.md is read as the page says, every whole
+// config in a page is valid, docs/configuration-reference.md is what the program prints, every test that
+// docs/guarantees.md and docs/security.md name exists, and every link has a target. (tests/readme.sh runs the README's
+// examples.)
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "read_file.h"
 #include "weir/limit.h"
 #include "weir/policy.h"
 
@@ -27,20 +27,15 @@ namespace {
 
 std::string source_path(const std::string& path) { return std::string(WEIR_SOURCE_DIR) + '/' + path; }
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// The tests of one binary, Suite.Behaviour: of tests/LABEL_test.cc and what stands beside it under that name, or of all
-// *_test.cc beside the folder's code.
+// The tests of one binary, as Suite.Behaviour: those in tests/LABEL_test.cc and tests/LABEL_*, or in all *_test.cc of
+// the folder src/LABEL.
 const std::set<std::string>& tests_of(const std::string& label) {
   static std::map<std::string, std::set<std::string>> known;
   const auto place = known.try_emplace(label);
   std::set<std::string>& names = place.first->second;
   if (!place.second) return names;
   const auto add = [&](const std::filesystem::path& path) {
-    const std::string text = text_of(path);
+    const std::string text = read_file(path);
     for (std::size_t at = text.find("\nTEST"); at != text.npos; at = text.find("\nTEST", at + 1)) {
       const std::size_t begin = text.find('(', at), end = text.find(')', at);
       if (begin == text.npos || end == text.npos || begin > end) continue;
@@ -77,7 +72,7 @@ const std::set<std::string>& headings_of(const std::filesystem::path& page) {
   const auto [found, is_new] = known.try_emplace(page.lexically_normal());
   std::set<std::string>& anchors = found->second;
   if (!is_new) return anchors;
-  for (const std::string& line : lines_without_code(text_of(page))) {
+  for (const std::string& line : lines_without_code(read_file(page))) {
     const std::size_t marks = line.find_first_not_of('#');
     if (marks == 0 || marks == line.npos || line[marks] != ' ') continue;
     std::string anchor = "#";
@@ -134,6 +129,13 @@ void expect_tests_in(const std::string& page_name) {
 TEST(Docs, NameATestThatExistsForEveryPromise) {
   expect_tests_in("docs/guarantees.md");
   expect_tests_in("docs/security.md");
+  const std::string fleet = read_file(source_path("docs/fleet.md"));
+  const std::regex name("`([a-z_0-9]+/[A-Z]\\w*\\.[\\w*]+)`");
+  int count = 0;
+  for (std::sregex_iterator at(fleet.begin(), fleet.end(), name), end; at != end; ++at, ++count) {
+    EXPECT_TRUE(is_test((*at)[1])) << (*at)[1];
+  }
+  EXPECT_GT(count, 5);
 }
 
 TEST(Docs, LinkToPagesAndHeadingsThatExist) {
@@ -149,7 +151,7 @@ TEST(Docs, LinkToPagesAndHeadingsThatExist) {
   }
   int links = 0;
   for (const auto& page : pages) {
-    for (const std::string& line : lines_without_code(text_of(page))) {
+    for (const std::string& line : lines_without_code(read_file(page))) {
       for (std::sregex_iterator at(line.begin(), line.end(), link), end; at != end; ++at) {
         const std::string to = (*at)[1], heading = (*at)[2];
         if (to.find(':') != to.npos) continue;  // on the web
@@ -172,7 +174,7 @@ TEST(Docs, WalkThroughFilesThatExist) {
     known.insert(path);
     known.insert(entry.path().filename().string());
   }
-  const std::string text = text_of(source_path("src/README.md"));
+  const std::string text = read_file(source_path("src/README.md"));
   int files = 0;
   for (std::sregex_iterator at(text.begin(), text.end(), file), end; at != end; ++at, ++files) {
     EXPECT_EQ(known.count((*at)[1]), 1U) << "src/README.md names " << (*at)[1];
@@ -189,7 +191,7 @@ TEST(Docs, ShowQuotasThatAreReadAsTheySay) {
     if (!std::regex_match(line, match, row)) continue;
     const auto quota = parse_quota(match[1].str());
     ASSERT_TRUE(quota) << match[1] << ": " << quota.error().message;
-    EXPECT_EQ(to_string(quota->algorithm), match[2].str()) << match[1];
+    EXPECT_EQ(weir::to_string(quota->algorithm), match[2].str()) << match[1];
     EXPECT_TRUE(compile(*quota)) << match[1];
     ++rows;
   }
@@ -197,7 +199,7 @@ TEST(Docs, ShowQuotasThatAreReadAsTheySay) {
 }
 
 TEST(Docs, ListEveryKeyOfAConfig) {
-  EXPECT_TRUE(text_of(source_path("docs/configuration-reference.md")) == policy_reference())
+  EXPECT_TRUE(read_file(source_path("docs/configuration-reference.md")) == policy_reference())
       << "the page is out of date; run: build/weir schema --markdown > docs/configuration-reference.md";
 }
 
@@ -254,7 +256,7 @@ TEST(Docs, ShowExamplesOfEveryKeyThatAreAccepted) {
   }
 }
 
-TEST(Docs, TellTheDefaultThatAKeyHasWhenItIsLeftOut) {
+TEST(Docs, StateTheDefaultOfEachKey) {
   int defaults = 0;
   for (const PolicyKey& key : policy_keys()) {
     EXPECT_NE(key.default_value.empty(), key.if_absent.empty()) << key.name << " needs a default or what is without it";

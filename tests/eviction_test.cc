@@ -1,9 +1,8 @@
-// What a full page does to the keys that it evicts, and to everybody else: nothing is forgiven, limits do not hurt each
-// other, an honest overload is served, tickets stay.
+// What a full page means for the keys that it evicts, and for all others: eviction frees no used permits, rules do not
+// affect each other, an honest overload is served, tickets stay.
 //
-// Every key has an oracle that knows only what was admitted. Whatever the table admits, the oracle must admit: that
-// is "nothing is forgiven", under any flood. A key under a rule that is not flooded must be decided exactly as by its
-// oracle.
+// Every key has an oracle that knows only what was admitted. The oracle must admit whatever the table admits: so no
+// used permit was freed, under any flood. A key of a rule that is not flooded must be decided exactly as by its oracle.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +11,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/family.h"
@@ -31,16 +29,20 @@ struct Rule {
   std::string name;
   Limit limit;
   std::uint64_t family = 0;
+
+  Charge charge(std::string_view key, std::int64_t cost) const {
+    return {.key = key, .limit = &limit, .cost = cost, .family = family};
+  }
 };
 
 Rule rule_of(const std::string& name, std::string_view quota, Algorithm algorithm) {
-  return {name, limit_of(quota, algorithm), family_of(name, "")};
+  return {name, limit_of(quota, algorithm), base::family_of(name, "")};
 }
 
 class Crowd {
  public:
   explicit Crowd(std::size_t keys, std::size_t log_bytes = 64 << 20) {
-    store_ = MemoryStore::open({.keys = keys, .log_bytes = log_bytes}, clock_).value();
+    store_ = store::MemoryStore::open({.keys = keys, .log_bytes = log_bytes}, clock_).value();
   }
 
   struct Told {
@@ -50,8 +52,7 @@ class Crowd {
   // Fails if the table admits what the oracle does not.
   Told check(const std::string& key, const Rule& rule, std::int64_t cost = 1) {
     const std::string name = rule.name + "/" + key;
-    const auto decision =
-        store_->check({.key = name, .limit = &rule.limit, .cost = cost, .family = rule.family}, now());
+    const auto decision = store_->check(rule.charge(name, cost), now());
     EXPECT_TRUE(decision) << decision.error().message;
     if (!decision) return {};
     auto& oracle = oracles_[name];
@@ -63,22 +64,21 @@ class Crowd {
     EXPECT_TRUE(expected.allowed || !decision->allowed) << name << " at " << now() << ": " << to_string(*decision);
     return {*decision, expected};
   }
-  // A client that nobody will ask about again needs no oracle.
+  // A new client, which the test does not check again, so it needs no oracle.
   bool flood(const Rule& rule, std::int64_t cost = 1) {
     const std::string name = rule.name + "/flood" + std::to_string(++flood_);
-    const auto decision =
-        store_->check({.key = name, .limit = &rule.limit, .cost = cost, .family = rule.family}, now());
+    const auto decision = store_->check(rule.charge(name, cost), now());
     EXPECT_TRUE(decision) << decision.error().message;
     return decision && decision->allowed;
   }
 
   std::int64_t now() const { return clock_->now().count(); }
   void advance(std::int64_t us) { clock_->advance(Micros{us}); }
-  MemoryStore& store() { return *store_; }
+  store::MemoryStore& store() { return *store_; }
 
  private:
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
-  std::unique_ptr<MemoryStore> store_;
+  std::unique_ptr<store::MemoryStore> store_;
   std::map<std::string, std::unique_ptr<Engine>> oracles_;
   std::uint64_t flood_ = 0;
 };
@@ -94,8 +94,8 @@ struct Flood {
 // Tenants with a quota of their own, some of them first seen in the middle of a flood of new login names; and clients
 // under the rule that is flooded, who have used a part of it before.
 void withstand(const Flood& flood, std::size_t keys, std::size_t rounds) {
-  SCOPED_TRACE(std::string(to_string(flood.algorithm)) + " " + flood.tenants + " cost " + std::to_string(flood.cost) +
-               ", " + std::to_string(flood.percent) + " % a second");
+  SCOPED_TRACE(std::string(weir::to_string(flood.algorithm)) + " " + flood.tenants + " cost " +
+               std::to_string(flood.cost) + ", " + std::to_string(flood.percent) + " % a second");
   Crowd crowd(keys);
   const Rule login = rule_of("login", flood.logins, flood.algorithm);
   const Rule tenant = rule_of("tenant", flood.tenants, flood.algorithm);
@@ -156,7 +156,7 @@ TEST(EvictionLong, AFloodForgivesNobodyAndHurtsNoOtherRule) {
   }
 }
 
-// As it was seen: 20 tenants at 50 a second, 100,000 a day each, and new names at 1 % of the keys a second.
+// A reported case: 20 tenants at 50 a second, and new names at 1 % of the keys a second.
 TEST(Eviction, TenantsGetTheirQuotaAndNoMoreUnderALoginFlood) {
   for (const Algorithm algorithm : {Algorithm::fixed_window, Algorithm::sliding_window, Algorithm::token_bucket}) {
     constexpr std::size_t kKeys = 10'000;
@@ -171,18 +171,17 @@ TEST(Eviction, TenantsGetTheirQuotaAndNoMoreUnderALoginFlood) {
         crowd.advance(kSecond / 50);
         for (int one = 0; one < 20; ++one) {
           const std::string key = "tenant/" + std::to_string(one);
-          const Charge charge{.key = key, .limit = &tenant.limit, .cost = 1, .family = tenant.family};
-          admitted[one] += crowd.store().check(charge, crowd.now())->allowed ? 1 : 0;
+          admitted[one] += crowd.store().check(tenant.charge(key, 1), crowd.now())->allowed ? 1 : 0;
         }
         for (std::size_t name = 0; name < kKeys / 100 / 50; ++name) crowd.flood(login);
       }
       if (second % 10 == 0) crowd.store().sweep(crowd.now());
     }
     // A bucket refills while it is used.
-    const std::int64_t refilled = is_bucket(algorithm) ? seconds * quota / (30 * 86'400) + 1 : 0;
+    const std::int64_t refilled = algorithm::is_bucket(algorithm) ? seconds * quota / (30 * 86'400) + 1 : 0;
     for (const auto& [one, permits] : admitted) {
-      EXPECT_GE(permits, quota) << to_string(algorithm) << " tenant " << one;
-      EXPECT_LE(permits, quota + refilled) << to_string(algorithm) << " tenant " << one;
+      EXPECT_GE(permits, quota) << weir::to_string(algorithm) << " tenant " << one;
+      EXPECT_LE(permits, quota + refilled) << weir::to_string(algorithm) << " tenant " << one;
     }
   }
 }
@@ -206,7 +205,8 @@ TEST(Eviction, AnHonestOverloadIsServed) {
         const auto told = crowd.check(std::to_string(client), rule);
         denied += told.store.allowed ? 0u : 1u;
       }
-      EXPECT_LE(denied, requests / 100) << to_string(algorithm) << ", seed " << seed << ", in rounds " << in_rounds;
+      EXPECT_LE(denied, requests / 100) << weir::to_string(algorithm) << ", seed " << seed << ", in rounds "
+                                        << in_rounds;
       EXPECT_LE(crowd.store().counters().early, denied);
       EXPECT_GT(crowd.store().counters().evicted, 0u);
     }
@@ -222,7 +222,7 @@ TEST(Eviction, AKeyThatIsInTheTableIsDecidedAsIfItWereAlone) {
     for (std::size_t i = 0; i < crowd.store().capacity(); ++i) crowd.flood(rule);
     for (int i = 0; i < 6; ++i) {  // the fifth is one too many
       const auto told = crowd.check("stays", rule);
-      EXPECT_EQ(told.store, told.oracle) << to_string(algorithm);
+      EXPECT_EQ(told.store, told.oracle) << weir::to_string(algorithm);
       for (int flood = 0; flood < 40; ++flood) crowd.flood(rule);
     }
     EXPECT_GT(crowd.store().counters().evicted, 0u);
@@ -242,7 +242,7 @@ TEST(Eviction, AnAttackerGainsNothingByBeingEvicted) {
         crowd.flood(rule);
       }
     }
-    EXPECT_LE(admitted, 5) << to_string(algorithm);
+    EXPECT_LE(admitted, 5) << weir::to_string(algorithm);
   }
 }
 
@@ -267,7 +267,7 @@ TEST(Eviction, AFloodOfLogsLeavesBlocksToOtherRules) {
         const auto told = crowd.check(name, tenant);
         ASSERT_EQ(told.store, told.oracle) << name << " request " << request << " after " << i;
       }
-      const Charge reserved{.key = name, .limit = &job.limit, .cost = 2, .family = job.family};
+      const Charge reserved = job.charge(name, 2);
       EXPECT_TRUE(crowd.store().reserve({&reserved, 1}, name, Micros{600 * kSecond}, crowd.now())->allowed) << name;
       EXPECT_TRUE(crowd.store().acquire({name, &flights, 1}, "id", crowd.now())->allowed) << name;
     }
@@ -285,31 +285,28 @@ TEST(Eviction, WhatAKeyUsedUnderOneVersionCountsUnderAnother) {
     const Limit raised = limit_of("20/hour", algorithm), first = rule.limit;
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(crowd.check("k", rule).store.allowed);
     rule.limit = raised;
-    for (int i = 0; i < 3'000; ++i) crowd.flood(rule, 11);  // and all that are left have used more
+    for (int i = 0; i < 3'000; ++i) crowd.flood(rule, 11);  // all other keys have used more than k
     rule.limit = raised;
     int more = 0;
     for (int i = 0; i < 20; ++i) more += crowd.check("k", rule).store.allowed ? 1 : 0;
-    EXPECT_LE(more, 10) << to_string(algorithm);
+    EXPECT_LE(more, 10) << weir::to_string(algorithm);
     rule.limit = first;
-    EXPECT_FALSE(crowd.check("k", rule).store.allowed) << to_string(algorithm);
+    EXPECT_FALSE(crowd.check("k", rule).store.allowed) << weir::to_string(algorithm);
   }
 }
 
-// Tickets at twice the keys that there is room for.
+// Tickets, while twice as many keys come as the table has room for.
 TEST(Eviction, ReservationsAndIdsStayUntilTheyExpire) {
   constexpr std::size_t kKeys = 2'000;
   Crowd crowd(kKeys);
   const Rule rule = rule_of("api", "5/day", Algorithm::token_bucket);
-  const auto charge_of = [&](const std::string& key) {
-    return Charge{.key = key, .limit = &rule.limit, .cost = 2, .family = rule.family};
-  };
   std::vector<std::string> names;
   for (std::size_t i = 0; i < kKeys / 10; ++i) names.push_back("held" + std::to_string(i));
   for (const std::string& name : names) {
-    const Charge charge = charge_of(name);
+    const Charge charge = rule.charge(name, 2);
     ASSERT_TRUE(crowd.store().reserve({&charge, 1}, name, Micros{3'600 * kSecond}, crowd.now())->allowed);
     const std::string other = "once" + name;
-    const Charge once = charge_of(other);
+    const Charge once = rule.charge(other, 2);
     ASSERT_TRUE(crowd.store().charge({&once, 1}, crowd.now(), {other, Micros{3'600 * kSecond}})->allowed);
   }
   for (std::size_t i = 0; i < 2 * kKeys; ++i) {
@@ -318,17 +315,16 @@ TEST(Eviction, ReservationsAndIdsStayUntilTheyExpire) {
   }
   for (const std::string& name : names) {
     const std::string other = "once" + name;
-    const Charge once = charge_of(other);
+    const Charge once = rule.charge(other, 2);
     EXPECT_TRUE(crowd.store().charge({&once, 1}, crowd.now(), {other, Micros{3'600 * kSecond}})->repeated) << other;
-    Charge actual = charge_of(name);
-    actual.cost = 0;
+    const Charge actual = rule.charge(name, 0);
     const auto settled = crowd.store().commit({&actual, 1}, name, crowd.now());
     ASSERT_TRUE(settled) << name << ": " << settled.error().message;
     EXPECT_EQ(settled->reserved[0], 2);
   }
 }
 
-// More tickets than a quarter of the slots: denied, with a wait, and nothing is charged. Keys have their room still.
+// More tickets than a quarter of the slots are denied, with a wait, and nothing is charged. Keys still have slots.
 TEST(Eviction, TicketsHaveAQuarterOfTheTable) {
   constexpr std::size_t kKeys = 1'000;
   Crowd crowd(kKeys);
@@ -337,7 +333,7 @@ TEST(Eviction, TicketsHaveAQuarterOfTheTable) {
   std::size_t accepted = 0;
   for (std::size_t i = 0; i < 2 * kKeys; ++i) {
     const std::string name = "id" + std::to_string(i);
-    const Charge charge{.key = "one", .limit = &other.limit, .cost = 0, .family = other.family};
+    const Charge charge = other.charge("one", 0);
     const auto verdict = crowd.store().charge({&charge, 1}, crowd.now(), {name, Micros{60 * kSecond}});
     ASSERT_TRUE(verdict) << verdict.error().message;
     accepted += verdict->allowed ? 1u : 0u;
@@ -354,7 +350,7 @@ TEST(Eviction, TicketsHaveAQuarterOfTheTable) {
   for (int i = 0; i < 700; ++i) EXPECT_TRUE(crowd.check("k" + std::to_string(i), rule).store.allowed);
   // They expire.
   crowd.advance(61 * kSecond);
-  const Charge charge{.key = "one", .limit = &other.limit, .cost = 1, .family = other.family};
+  const Charge charge = other.charge("one", 1);
   for (std::size_t i = 0; i < 100; ++i) {
     const std::string name = "later" + std::to_string(i);
     EXPECT_TRUE(crowd.store().charge({&charge, 1}, crowd.now(), {name, Micros{60 * kSecond}})->allowed);

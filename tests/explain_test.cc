@@ -1,4 +1,4 @@
-// An explanation says what a check would do, for any rules and requests, and charges nothing; and it tells the most
+// An explanation says what a check would do, for any rules and requests, and charges nothing. It also says the most
 // that each limit can admit.
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST_F(Explain, SaysWhyARuleIsNotAboutARequest) {
   EXPECT_EQ(skipped.path, "/health");
 }
 
-TEST_F(Explain, TellsTheWorstCaseOfEveryAlgorithm) {
+TEST_F(Explain, StatesTheWorstCaseOfEveryAlgorithm) {
   const std::pair<const char*, const char*> cases[] = {
       {"100/minute, algorithm: fixed_window", "up to 200 permits at once across a window boundary, 100 from each side"},
       {"100/minute, algorithm: sliding_log", "never more than 100 permits in any minute"},
@@ -87,23 +87,26 @@ TEST_F(Explain, TellsTheWorstCaseOfEveryAlgorithm) {
   EXPECT_NE(slower.find(" % slower than written, the nearest rate that Weir can count"), std::string::npos) << slower;
 }
 
-// What tests/fleet_faults_test.cc holds real fleets to.
-TEST_F(Explain, TellsTheWorstCaseWhileRedisIsAway) {
+// The same bounds that tests/fleet_faults_test.cc asserts of real fleets.
+TEST_F(Explain, StatesTheWorstCaseWhileRedisIsDown) {
   const Limit limit = compile("100/hour burst 40", Algorithm::token_bucket).value(), ban = compile("0/s").value();
-  const std::string failover = "; after a failover of Redis 40, plus charges that it had not yet replicated";
-  EXPECT_EQ(when_away(limit, Fallback::local, 3), "up to 40 on 3 servers, each its share (local)" + failover);
-  EXPECT_EQ(when_away(limit, Fallback::local, 50), "up to 50 on 50 servers, each its share (local)" + failover);
-  EXPECT_EQ(when_away(limit, Fallback::open, 3), "up to 120 on 3 servers, each the whole limit (open)" + failover);
-  EXPECT_EQ(when_away(limit, Fallback::closed, 3), "nothing passes (closed)");
-  EXPECT_EQ(when_away(limit, Fallback::local, 0), "up to max(40, N) on N servers, each its share (local)");
-  EXPECT_EQ(when_away(limit, Fallback::open, 0), "up to N x 40 on N servers, each the whole limit (open)");
-  EXPECT_EQ(when_away(ban, Fallback::local, 3), "");
+  const std::string failover = "; after a failover of Redis, up to 40 plus charges that were not yet replicated";
+  EXPECT_EQ(gate::on_unavailable(limit, Fallback::local, 3),
+            "up to 40 on 3 servers, each its share (local)" + failover);
+  EXPECT_EQ(gate::on_unavailable(limit, Fallback::local, 50),
+            "up to 50 on 50 servers, each its share (local)" + failover);
+  EXPECT_EQ(gate::on_unavailable(limit, Fallback::open, 3),
+            "up to 120 on 3 servers, each the whole limit (open)" + failover);
+  EXPECT_EQ(gate::on_unavailable(limit, Fallback::closed, 3), "nothing passes (closed)");
+  EXPECT_EQ(gate::on_unavailable(limit, Fallback::local, 0), "up to max(40, N) on N servers, each its share (local)");
+  EXPECT_EQ(gate::on_unavailable(limit, Fallback::open, 0), "up to N x 40 on N servers, each the whole limit (open)");
+  EXPECT_EQ(gate::on_unavailable(ban, Fallback::local, 3), "");
 
   use_rules("- {name: a, per: user, limit: 100/minute}");
-  EXPECT_EQ(explained(gate, {.user = "42"}).rules[0].limits[0].when_away, "") << "it shares with nobody";
+  EXPECT_EQ(explained(gate, {.user = "42"}).rules[0].limits[0].on_unavailable, "") << "it shares with nobody";
   const auto policy = parse_policy("store: redis://r\nrules: [{name: a, per: user, limit: 100/minute}]", "t");
   ASSERT_TRUE(gate.apply(policy.value(), Force::yes));
-  EXPECT_EQ(explained(gate, {.user = "42"}).rules[0].limits[0].when_away,
+  EXPECT_EQ(explained(gate, {.user = "42"}).rules[0].limits[0].on_unavailable,
             "up to max(100, N) on N servers, each its share (local)");
 }
 
@@ -121,21 +124,19 @@ TEST_F(Explain, ShowsWhatIsLeftAndWhatBinds) {
   EXPECT_EQ(rule_of(told, "narrow").limits[0].decision.retry_after, Micros{1h});
 }
 
-// On random rules: what is explained is then what happens, and asking has changed nothing.
+// On random rules: a check decides what the explanation said, and the explanation has charged nothing.
 TEST_F(Explain, SaysWhatACheckWouldDoAndChargesNothing) {
   test::Dice dice(test::base_seed());
   int denied = 0, passed_on = 0;
   for (int world = 0; world < 150; ++world) {
     auto twin_clock = std::make_shared<ManualClock>(Micros{test::kWorldNow});
-    Limiter asked({.clock = twin_clock, .keys = 10'000, .sweeping = Sweeping::by_hand});
-    Limiter unasked({.clock = twin_clock, .keys = 10'000, .sweeping = Sweeping::by_hand});
-    Gate one(asked), other(unasked);
+    test::GateWorld asked(twin_clock), unasked(twin_clock);
     const Policy policy = test::random_policy(dice);
-    if (!one.apply(policy) || !other.apply(policy)) continue;
+    if (!asked.gate.apply(policy) || !unasked.gate.apply(policy)) continue;
     for (int i = 0; i < 40; ++i) {
       test::OwnedRequest request = test::random_request(dice);
-      const auto told = one.explain(request.view());
-      const auto answer = one.check(request.view()), twin = other.check(request.view());
+      const auto told = asked.gate.explain(request.view());
+      const auto answer = asked.gate.check(request.view()), twin = unasked.gate.check(request.view());
       ASSERT_EQ(told.has_value(), answer.has_value() || answer.error().code == ErrorCode::exhausted);
       if (!answer) continue;
       ASSERT_EQ(told->allowed, answer->allowed) << to_yaml(policy) << request.text() << "\n" << told->summary;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Which tests failed, and the end of what each one said: `failures.py build/release/tests.xml ...`.
+"""Prints the failed tests, and the end of the output of each: `failures.py build/release/tests.xml ...`.
 
-`./dev test` prints this last, because what one looks for in a run of many minutes should not stand in its middle.
-With `--count`, prints three numbers for one file: passed, failed, skipped.
-The files are those that `ctest --output-junit` writes. A test that says much says the cause in its last lines. A test
-case may be a whole suite of GoogleTest: then its tests are counted one by one.
+`./dev test` prints this last, so that failures in a run of many minutes are easy to find. With `--count`, it prints
+three numbers for one file: passed, failed, skipped. `ctest --output-junit` writes the files. The cause of a failure is
+usually in the last lines of the output. A test case may be a whole suite of GoogleTest: then its tests are counted one
+by one.
 """
 import pathlib
 import re
@@ -51,7 +51,7 @@ def main(paths):
             said = (case.findtext("system-out") or "").rstrip().splitlines()
             print(f"== failed in {path.parent.name}: {case.get('name')} after {float(case.get('time', 0)):.0f} s")
             if len(said) > LINES:
-                print(f"   ... {len(said) - LINES} lines before; all of them: {path}")
+                print(f"   ... {len(said) - LINES} earlier lines, see {path}")
             print("\n".join("   " + line for line in said[-LINES:]))
 
 

@@ -1,10 +1,11 @@
-// A store far away, of a loop that runs: every call from its fibers waits for a timer that the loop watches.
+// A remote store for a loop that runs: every call from its fibers waits for a timer that the loop watches.
 //
-//   FarStore store(fibers);                   as LoopOptions::far_end
-//   store.answers = false;                    whoever waits goes on waiting
+//   FarStore store(fibers);                   as LoopOptions::backend
+//   Limiter limiter({.shared = store.store()});
+//   store.answers = false;                    calls that wait go on waiting
 //
-// Some of those who wait are answered each time, in random order. One at a time in a process; made and ended while no
-// loop runs, else of the loop's thread, but for its atomics. Used by fiber_loop_test.cc.
+// Some of the waiting calls are answered each time, in random order. Create and destroy it while no loop runs; in
+// between it belongs to the loop's thread, except for its atomics. Used by fiber_loop_test.cc.
 #pragma once
 
 #include <sys/timerfd.h>
@@ -13,32 +14,31 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "base/descriptor.h"
 #include "base/fiber.h"
-#include "limiter/limiter_hook.h"
 #include "seed.h"
-#include "server/loop/far_end.h"
+#include "server/loop/fiber_task.h"
+#include "waiting_store.h"
 
 namespace weir::test {
 
-class FarStore final : public FarEnd {
+class FarStore final : public server::loop::AsyncBackend {
  public:
-  explicit FarStore(Fibers& fibers)
-      : fibers_(fibers), random_(seeded()), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
-    only_ = this;
-    before_store = [] {
-      if (only_ != nullptr && Fibers::here() == &only_->fibers_) only_->wait();
-    };
-  }
+  explicit FarStore(base::Fibers& fibers)
+      : fibers_(fibers), random_(seeded()), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {}
   FarStore(const FarStore&) = delete;
   FarStore& operator=(const FarStore&) = delete;
-  ~FarStore() override {
-    before_store = nullptr;
-    only_ = nullptr;
+
+  // For LimiterOptions::shared.
+  std::shared_ptr<store::Store> store() {
+    return std::make_shared<WaitingStore>([this] {
+      if (base::Fibers::here() == &fibers_) wait();
+    });
   }
 
   int descriptor() const override { return timer_.get(); }
@@ -59,7 +59,7 @@ class FarStore final : public FarEnd {
 
   std::atomic<bool> answers{true};
   std::atomic<std::size_t> calls{0};
-  std::atomic<std::size_t> abandoned{0};  // calls that were under way at the end
+  std::atomic<std::size_t> abandoned{0};  // calls that were in flight at the end
 
  private:
   void wait() {
@@ -69,8 +69,8 @@ class FarStore final : public FarEnd {
     fibers_.suspend();
   }
   void answer_one() {
-    const auto place = static_cast<std::size_t>(pick(random_, 0, static_cast<std::int64_t>(waiting_.size()) - 1));
-    Fiber* const fiber = waiting_[place];
+    const auto place = below(random_, waiting_.size());
+    base::Fiber* const fiber = waiting_[place];
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
     fibers_.resume(fiber);
   }
@@ -80,11 +80,10 @@ class FarStore final : public FarEnd {
     timerfd_settime(timer_.get(), 0, &once, nullptr);
   }
 
-  static inline FarStore* only_ = nullptr;
-  Fibers& fibers_;
+  base::Fibers& fibers_;
   std::mt19937_64 random_;
-  Descriptor timer_;
-  std::vector<Fiber*> waiting_;
+  base::Descriptor timer_;
+  std::vector<base::Fiber*> waiting_;
   bool is_armed_ = false;
   bool is_abandoned_ = false;
 };

@@ -45,7 +45,7 @@ bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == 
 Result<std::unique_ptr<FaultProxy>> FaultProxy::start(std::uint16_t to) {
   std::unique_ptr<FaultProxy> proxy(new FaultProxy);
   proxy->to_ = to;
-  proxy->listener_ = Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  proxy->listener_ = base::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in address = at_loopback(0);
   socklen_t size = sizeof address;
   if (::bind(proxy->listener_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
@@ -54,7 +54,7 @@ Result<std::unique_ptr<FaultProxy>> FaultProxy::start(std::uint16_t to) {
     return fail(ErrorCode::unavailable, "the proxy finds no port of loopback to listen on");
   }
   proxy->port_ = ntohs(address.sin_port);
-  proxy->wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  proxy->wake_ = base::Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   proxy->thread_ = std::thread([self = proxy.get()] { self->work(); });
   return proxy;
 }
@@ -107,13 +107,13 @@ std::vector<Micros> FaultProxy::arrivals() const {
 
 void FaultProxy::accept() {
   for (;;) {
-    Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    base::Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client) return;
     {
       const std::lock_guard lock(mutex_);
       arrivals_.push_back(proxy_now());
     }
-    Descriptor server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    base::Descriptor server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_in address = at_loopback(to_);
     if (weather_.is_refusing ||
         ::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -126,7 +126,7 @@ void FaultProxy::accept() {
   }
 }
 
-void FaultProxy::read(Link& link, Descriptor& from, Pipe& pipe, const Stream& stream) {
+void FaultProxy::read(Link& link, base::Descriptor& from, Pipe& pipe, const Stream& stream) {
   char bytes[64 * 1024];
   const ssize_t got = ::recv(from.get(), bytes, std::min(sizeof bytes, stream.piece_max), MSG_DONTWAIT);
   if (got < 0 && would_block()) return;
@@ -145,7 +145,7 @@ void FaultProxy::read(Link& link, Descriptor& from, Pipe& pipe, const Stream& st
   pipe.held += static_cast<std::size_t>(got);
 }
 
-void FaultProxy::write(Link& link, Descriptor& to, Pipe& pipe, const Stream& stream, bool is_request) {
+void FaultProxy::write(Link& link, base::Descriptor& to, Pipe& pipe, const Stream& stream, bool is_request) {
   const Micros now = proxy_now();
   while (!stream.is_stalled && !pipe.pieces.empty() && pipe.pieces.front().due <= now) {
     Piece& piece = pipe.pieces.front();
@@ -167,13 +167,12 @@ void FaultProxy::write(Link& link, Descriptor& to, Pipe& pipe, const Stream& str
 
 Micros FaultProxy::due() const {
   Micros first = proxy_now() + kTurn;
+  const auto note = [&](const Pipe& pipe, const Stream& stream) {
+    if (!pipe.pieces.empty() && !stream.is_stalled) first = std::min(first, pipe.pieces.front().due);
+  };
   for (const Link& link : links_) {
-    if (!link.requests.pieces.empty() && !weather_.requests.is_stalled) {
-      first = std::min(first, link.requests.pieces.front().due);
-    }
-    if (!link.replies.pieces.empty() && !weather_.replies.is_stalled) {
-      first = std::min(first, link.replies.pieces.front().due);
-    }
+    note(link.requests, weather_.requests);
+    note(link.replies, weather_.replies);
   }
   return first;
 }
@@ -185,7 +184,7 @@ void FaultProxy::work() {
   for (;;) {
     std::vector<pollfd> watched{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     if (weather_.requests.is_stalled) watched[1].fd = -1;
-    for (const Link& link : links_) {  // a socket that nothing is wanted of would only tell that it has ended
+    for (const Link& link : links_) {  // poll() reports the end of a socket even if no event is wanted of it
       const short client = wants(link.requests, weather_.requests), server = wants(link.replies, weather_.replies);
       watched.push_back({client != 0 ? link.client.get() : -1, client, 0});
       watched.push_back({server != 0 ? link.server.get() : -1, server, 0});

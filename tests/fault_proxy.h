@@ -1,13 +1,13 @@
-// A small TCP proxy for tests of faults: it stands before a server of loopback and delays, stalls, drops, chops, cuts
-// or refuses, as it is told, while it runs.
+// A small TCP proxy for tests of faults. It stands before a server on loopback and delays, stalls, drops, splits, cuts
+// or refuses connections, as a test tells it while it runs.
 //
 //   auto proxy = FaultProxy::start(redis.port()).value();
 //   Node node("redis://" + proxy->address());
 //   proxy->set({.replies = {.delay = Micros{100'000}}});    // from now on
-//   proxy->set({});                                         // all is well again
+//   proxy->set({});                                         // no faults any more
 //
-// Bytes keep their order, as on any connection: what is delayed delays what follows it. Its thread is its own; all
-// calls are for any thread. Tested by what fleet_faults_test.cc sees through it.
+// Bytes keep their order: a delay also delays what follows. The proxy has its own thread; any thread may call it.
+// fleet_faults_test.cc tests it.
 #pragma once
 
 #include <atomic>
@@ -28,15 +28,15 @@
 
 namespace weir::test {
 
-// What happens to bytes of one direction.
+// What happens to the bytes of one direction.
 struct Stream {
   Micros delay{0};
-  Micros jitter{0};                   // up to so much more
-  std::uint32_t slow_one_in = 0;      // of so many pieces one is late; 0: none
-  Micros slow{0};                     // by so much
+  Micros jitter{0};                   // a random delay is added, up to this
+  std::uint32_t slow_one_in = 0;      // on average, one of this many pieces is slow; 0: none
+  Micros slow{0};                     // what is added to the delay of a slow piece
   std::size_t piece_max = 64 * 1024;  // bytes that are written at once
-  bool is_stalled = false;            // nothing moves; it is kept for later
-  bool is_dropped = false;            // it vanishes, as all that follows on the same connection
+  bool is_stalled = false;            // bytes wait in the proxy
+  bool is_dropped = false;            // bytes are lost, and all later ones of the same connection
 };
 
 struct Weather {
@@ -54,7 +54,7 @@ class FaultProxy {
   std::uint16_t port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  // Returns when it holds.
+  // Returns when it is in effect.
   void set(const Weather& weather);
   // Every connection ends, by a reset.
   void cut();
@@ -75,7 +75,7 @@ class FaultProxy {
     bool is_ended = false, is_lost = false;
   };
   struct Link {
-    Descriptor client, server;
+    base::Descriptor client, server;
     Pipe requests, replies;
     bool is_dead = false;
   };
@@ -83,12 +83,12 @@ class FaultProxy {
   FaultProxy() = default;
   void work();
   void accept();
-  void read(Link& link, Descriptor& from, Pipe& pipe, const Stream& stream);
-  void write(Link& link, Descriptor& to, Pipe& pipe, const Stream& stream, bool is_request);
+  void read(Link& link, base::Descriptor& from, Pipe& pipe, const Stream& stream);
+  void write(Link& link, base::Descriptor& to, Pipe& pipe, const Stream& stream, bool is_request);
   Micros due() const;
   void wake();
 
-  Descriptor listener_, wake_;
+  base::Descriptor listener_, wake_;
   std::uint16_t port_ = 0, to_ = 0;
   Weather weather_;  // the thread's own
   std::list<Link> links_;

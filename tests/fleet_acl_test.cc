@@ -1,7 +1,7 @@
-// The user that docs/fleet.md makes for Weir may do all that a fleet does and nothing else: real servers of Redis deny
-// it nothing, and something as soon as any of its permissions is taken away.
+// The Redis user of docs/fleet.md has the rights that a fleet needs, and no others: real servers of Redis deny it
+// nothing, and deny it something as soon as it lacks any of these rights.
 //
-// What was denied stands in ACL LOG. The lines are read from the page, so that they cannot be wrong there.
+// ACL LOG of Redis lists what was denied. The test reads the user from the page, so the page cannot be wrong.
 
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@
 
 #include "fleet/fleet_store.h"
 #include "fleet/redis_key.h"
-#include "redis_fleet.h"
-#include "redis_server.h"
+#include "redis_fixture.h"
 #include "store_fixture.h"
+#include "until.h"
 #include "weir/limiter.h"
 
 namespace weir::test {
@@ -27,15 +27,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool eventually(const std::function<bool()>& is_so, int seconds = 60) {
-  for (int i = 0; i < seconds * 200; ++i) {
-    if (is_so()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  return false;
-}
-
-// The words of the page's lines that begin so: `ACL SETUSER weir on ...` makes the user, the others add to it.
+// The words of the page's lines that begin with `ACL SETUSER weir`. The first makes the user, the others add rights.
 std::vector<Words> lines_of_page() {
   std::ifstream page(WEIR_SOURCE_DIR "/docs/fleet.md");
   std::vector<Words> lines;
@@ -71,19 +63,19 @@ Words without(const Words& user, const std::string& permission) {
 
 struct Node {
   Node(const std::string& url, Micros beat) {
-    FleetStoreOptions options{.target = redis::parse_url(url).value()};
-    options.lane.deadline = Micros{2'000'000};
-    options.lane.client.subscribe_gap = Micros{50'000};
-    options.keeper.beat = beat;
-    options.keeper.on_deaf = [this](std::string_view why) {
+    fleet::FleetStoreOptions options{.target = base::redis::parse_url(url).value()};
+    options.pipeline.deadline = Micros{2'000'000};
+    options.pipeline.client.subscribe_gap = Micros{50'000};
+    options.membership.beat = beat;
+    options.on_invalidation_refused = [this](std::string_view why) {
       const std::lock_guard lock(mutex);
       told.emplace_back(why);
     };
-    options.keeper.on_unheard = [this](std::string_view why) {
+    options.membership.on_refused = [this](std::string_view why) {
       const std::lock_guard lock(mutex);
       unheard.emplace_back(why);
     };
-    store = std::make_shared<FleetStore>(options);
+    store = std::make_shared<fleet::FleetStore>(options);
     limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 1'000, .shared = store});
   }
   std::vector<std::string> deaf() {
@@ -98,13 +90,22 @@ struct Node {
 
   std::mutex mutex;
   std::vector<std::string> told, unheard;
-  std::shared_ptr<FleetStore> store;  // goes first: it tells
+  std::shared_ptr<fleet::FleetStore> store;  // is destroyed before what it writes to
   std::unique_ptr<Limiter> limiter;
 };
 
-class FleetUser : public ::testing::Test {
+class FleetUser : public RedisTest {
  protected:
-  // On all of them.
+  void SetUp() override {}  // a test of a page, a cluster or sentinels needs no server
+
+  // The servers of the test: one, and the user with these permissions on it.
+  void start_with(const Words& user) {
+    ASSERT_NO_FATAL_FAILURE(start());
+    ports_ = {server_->port()};
+    make_user(user);
+  }
+  std::string user_url() const { return "redis://weir:SECRET@" + server_->address(); }
+  // How many calls the servers have denied.
   std::size_t denied() const {
     std::size_t count = 0;
     for (const std::uint16_t port : ports_) count += call_redis(port, {"ACL", "LOG"}).items.size();
@@ -140,11 +141,12 @@ class FleetUser : public ::testing::Test {
     }
   }
 
-  // All that a limiter can be asked, of two nodes by turns. Nobody waits for it to be well.
+  // Makes every call of a limiter, on two nodes by turns, whether Redis is available or not.
   static void ask_everything(Limiter& one, Limiter& other) {
     for (const Algorithm algorithm : kChecked) {
       const Limit limit = limit_of("10/year", algorithm);
-      const std::string name(to_string(algorithm)), too = name + " too", once = name + " once", later = name + " later";
+      const std::string name(weir::to_string(algorithm)), too = name + " too", once = name + " once",
+                                                          later = name + " later";
       const Charge charges[] = {{name, &limit, 2}, {too, &limit, 1}};
       const Charge single[] = {{once, &limit, 1}}, reserved[] = {{later, &limit, 3}};
       one.check(name, limit);
@@ -156,7 +158,7 @@ class FleetUser : public ::testing::Test {
       other.commit(name, single);
       other.commit(name, reserved);
       one.overdraw(charges);
-      other.give_back(name, limit, 1);
+      other.refund(name, limit, 1);
       one.reset(name);
     }
     const Limit permits = compile("2 concurrent").value();
@@ -165,9 +167,9 @@ class FleetUser : public ::testing::Test {
     other.release("held", "a");
     one.release("held", "b");
   }
-  // What servers of a fleet do beside counting: they share changes, and look how Redis is.
+  // What else the servers of a fleet do: they share runtime changes, and read the state of Redis.
   static void manage(Node& node) {
-    SharedLog& log = node.store->keeper().log();
+    fleet::SharedLog& log = node.store->background().log();
     if (const auto lines = log.since(0)) {
       log.append(lines->last, lines->last + 1, "line");
       log.drop({lines->last + 1});
@@ -187,7 +189,7 @@ class FleetUser : public ::testing::Test {
   std::vector<std::uint16_t> ports_;
 };
 
-TEST_F(FleetUser, StandsOnThePage) {
+TEST_F(FleetUser, IsDescribedInTheDocs) {
   const auto lines = lines_of_page();
   ASSERT_EQ(lines.size(), 4u) << "the user; and what a database, a cluster and sentinels add";
   EXPECT_EQ(lines[0][3], "on");
@@ -196,42 +198,38 @@ TEST_F(FleetUser, StandsOnThePage) {
 }
 
 TEST_F(FleetUser, MayDoAllThatAFleetDoesAndNothingElse) {
-  auto server = RedisServer::start();
-  ASSERT_TRUE(server) << server.error().message;
-  ports_ = {(*server)->port()};
   const Words user = user_with("+select");
-  const std::string url = "redis://weir:SECRET@" + (*server)->address() + "/1";
-  const auto admin = [&](std::initializer_list<std::string> words) { return call_redis(ports_[0], words); };
-  ASSERT_NO_FATAL_FAILURE(make_user(user));
+  ASSERT_NO_FATAL_FAILURE(start_with(user));
+  const std::string url = user_url() + "/1";
   {
     Node one(url, Micros{20'000}), other(url, Micros{20'000});
-    ASSERT_TRUE(eventually([&] { return is_strict(one) && is_strict(other); })) << first_denied();
-    ASSERT_TRUE(eventually([&] { return one.store->seat().nodes == 2 && other.store->seat().nodes == 2; }));
+    ASSERT_TRUE(until([&] { return is_strict(one) && is_strict(other); })) << first_denied();
+    ASSERT_TRUE(until([&] { return one.store->rank().nodes == 2 && other.store->rank().nodes == 2; }));
     ask_everything(*one.limiter, *other.limiter);
     manage(one);
-    // News of a reset reaches the other one.
+    // A reset invalidates the cached denial of the other node.
     const Limit limit = limit_of("1/year", Algorithm::fixed_window);
     one.limiter->check("news", limit);
-    ASSERT_TRUE(eventually([&] { return other.limiter->check("news", limit)->decided_by == DecidedBy::cached; }));
+    ASSERT_TRUE(until([&] { return other.limiter->check("news", limit)->decided_by == DecidedBy::cached; }));
     one.limiter->reset("news");
-    EXPECT_TRUE(eventually([&] { return other.limiter->check("news", limit)->decided_by == DecidedBy::strict; }));
-    // Connections are cut: they are made again, and probes pass.
-    admin({"CLIENT", "KILL", "USER", "weir"});
-    EXPECT_TRUE(eventually([&] { return is_strict(one) && is_strict(other); })) << first_denied();
-    // The server forgets the script.
-    admin({"SCRIPT", "FLUSH"});
-    EXPECT_TRUE(eventually([&] { return is_strict(one) && is_strict(other); })) << first_denied();
+    EXPECT_TRUE(until([&] { return other.limiter->check("news", limit)->decided_by == DecidedBy::strict; }));
+    // Redis closes the connections: the nodes connect again, and probes pass.
+    call_redis(ports_[0], {"CLIENT", "KILL", "USER", "weir"});
+    EXPECT_TRUE(until([&] { return is_strict(one) && is_strict(other); })) << first_denied();
+    // The server loses the script.
+    call_redis(ports_[0], {"SCRIPT", "FLUSH"});
+    EXPECT_TRUE(until([&] { return is_strict(one) && is_strict(other); })) << first_denied();
     const std::int64_t beats = calls_of("hgetall");
-    EXPECT_TRUE(eventually([&] { return calls_of("hgetall") > beats + 10; })) << "both go on saying that they live";
-    EXPECT_TRUE(eventually([&] { return one.store->keeper().nodes().size() == 2; }));
+    EXPECT_TRUE(until([&] { return calls_of("hgetall") > beats + 10; })) << "both send heartbeats";
+    EXPECT_TRUE(until([&] { return one.store->background().membership().nodes().size() == 2; }));
   }
-  // Who ends while a connection is being made cannot say so: then another one does.
-  EXPECT_TRUE(eventually([&] {
+  // A node that ends while it connects cannot leave the fleet. Then another node tries.
+  EXPECT_TRUE(until([&] {
     if (calls_of("hdel") > 0) return true;
     Node another(url, Micros{20'000});
-    eventually([&] { return is_strict(another); });
+    until([&] { return is_strict(another); });
     return false;
-  })) << "nobody says that it leaves";
+  })) << "no node left the fleet";
   EXPECT_EQ(denied(), 0u) << first_denied();
 
   for (const std::string& permission : user) {
@@ -246,11 +244,11 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesAndNothingElse) {
         if (is_strict(one) && is_strict(other)) break;  // what is still missing shows at the end
       }
     }
-    EXPECT_TRUE(eventually(breaks, 5)) << "it can do without " << permission;
+    EXPECT_TRUE(until(breaks, 5'000)) << "it can do without " << permission;
   }
 }
 
-// Two nodes, of which none would hear that a denial is void: then none believes one.
+// Two nodes that receive no invalidation: neither caches a denial.
 void expect_no_denial_is_remembered(Node& one, Node& other) {
   const Limit limit = limit_of("1/year", Algorithm::fixed_window);
   one.limiter->check("deaf", limit);
@@ -265,69 +263,60 @@ void expect_no_denial_is_remembered(Node& one, Node& other) {
   EXPECT_EQ(other.store->counts().cached.load(), 0u);
 }
 
-TEST_F(FleetUser, RemembersNoDenialWhereTheChannelIsForbidden) {
-  auto server = RedisServer::start();
-  ASSERT_TRUE(server) << server.error().message;
-  ports_ = {(*server)->port()};
+TEST_F(FleetUser, CachesNoDenialIfTheChannelIsForbidden) {
   const Words user = user_with();
+  ASSERT_NO_FATAL_FAILURE(start_with(user));
   const Limit limit = limit_of("1/year", Algorithm::fixed_window);
   for (const std::string permission : {"&weir:*", "+subscribe", "+publish"}) {
     SCOPED_TRACE(permission);
     ASSERT_NO_FATAL_FAILURE(make_user(without(user, permission)));
-    const std::string url = "redis://weir:SECRET@" + (*server)->address();
-    Node one(url, Micros{20'000}), other(url, Micros{20'000});
-    ASSERT_TRUE(eventually([&] { return is_strict(one) && is_strict(other); })) << first_denied();
-    ASSERT_TRUE(eventually([&] { return !one.deaf().empty() && !other.deaf().empty(); })) << "nobody says so";
+    Node one(user_url(), Micros{20'000}), other(user_url(), Micros{20'000});
+    ASSERT_TRUE(until([&] { return is_strict(one) && is_strict(other); })) << first_denied();
+    ASSERT_TRUE(until([&] { return !one.deaf().empty() && !other.deaf().empty(); })) << "nobody says so";
     const std::string command = permission == "+publish" ? "PUBLISH" : "SUBSCRIBE";
     EXPECT_NE(one.deaf()[0].find(command), std::string::npos) << one.deaf()[0];
     EXPECT_NE(one.deaf()[0].find("NOPERM"), std::string::npos) << one.deaf()[0];
-    EXPECT_EQ(one.store->keeper().deaf_why(), one.deaf()[0]);
+    EXPECT_EQ(one.store->background().invalidation().refusal(), one.deaf()[0]);
     ASSERT_NO_FATAL_FAILURE(expect_no_denial_is_remembered(one, other));
     EXPECT_EQ(one.deaf().size(), 1u) << "once is enough";
-    // It is mended while they run.
+    // The operator grants the right while the nodes run.
     ASSERT_EQ(call_redis(ports_[0], {"ACL", "SETUSER", "weir", permission}).text, "OK");
     one.limiter->check("heard", limit);
-    ASSERT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->decided_by == DecidedBy::cached; }));
-    EXPECT_TRUE(eventually([&] { return other.deaf().back().empty(); }));
+    ASSERT_TRUE(until([&] { return other.limiter->check("heard", limit)->decided_by == DecidedBy::cached; }));
+    EXPECT_TRUE(until([&] { return other.deaf().back().empty(); }));
     one.limiter->reset("heard");
-    EXPECT_TRUE(eventually([&] { return other.limiter->check("heard", limit)->decided_by == DecidedBy::strict; }));
+    EXPECT_TRUE(until([&] { return other.limiter->check("heard", limit)->decided_by == DecidedBy::strict; }));
     call_redis(ports_[0], {"FLUSHALL"});
   }
 }
 
-TEST_F(FleetUser, SaysOnceThatTheHeartbeatIsForbidden) {
-  auto server = RedisServer::start();
-  ASSERT_TRUE(server) << server.error().message;
-  ports_ = {(*server)->port()};
-  const Words user = user_with();
-  ASSERT_NO_FATAL_FAILURE(make_user(user));
-  const std::string url = "redis://weir:SECRET@" + (*server)->address();
-  Node one(url, Micros{20'000}), other(url, Micros{20'000});
-  ASSERT_TRUE(eventually([&] { return one.store->keeper().nodes().size() == 2; }));
+TEST_F(FleetUser, ReportsOnceThatTheHeartbeatIsForbidden) {
+  ASSERT_NO_FATAL_FAILURE(start_with(user_with()));
+  Node one(user_url(), Micros{20'000}), other(user_url(), Micros{20'000});
+  ASSERT_TRUE(until([&] { return one.store->background().membership().nodes().size() == 2; }));
   ASSERT_EQ(one.times_unheard(), 0u);
   ASSERT_EQ(call_redis(ports_[0], {"ACL", "SETUSER", "weir", "-hset"}).text, "OK");
-  Keeper& keeper = one.store->keeper();
-  ASSERT_TRUE(eventually([&] { return one.times_unheard() == 1; }));
-  EXPECT_NE(keeper.unheard_why(), "");
-  // What was known of the others grows old.
-  ASSERT_TRUE(eventually([&] {
-    return std::ranges::all_of(keeper.nodes(), [](const FleetNode& node) { return node.age > Micros{300'000}; });
+  const fleet::Membership& membership = one.store->background().membership();
+  ASSERT_TRUE(until([&] { return one.times_unheard() == 1; }));
+  EXPECT_NE(membership.refusal(), "");
+  // Membership reports how old its data of the other nodes is.
+  ASSERT_TRUE(until([&] {
+    return std::ranges::all_of(membership.nodes(),
+                               [](const fleet::FleetNode& node) { return node.age > Micros{300'000}; });
   }));
-  EXPECT_GT(keeper.heard(), Micros{280'000});
+  EXPECT_GT(membership.heard(), Micros{280'000});
   EXPECT_EQ(one.times_unheard(), 1u) << "once is enough";
   ASSERT_EQ(call_redis(ports_[0], {"ACL", "SETUSER", "weir", "+hset"}).text, "OK");
-  ASSERT_TRUE(eventually([&] { return one.times_unheard() == 2; }));
-  EXPECT_EQ(keeper.unheard_why(), "");
-  EXPECT_TRUE(eventually([&] { return keeper.nodes().size() == 2 && keeper.heard() < Micros{100'000}; }));
+  ASSERT_TRUE(until([&] { return one.times_unheard() == 2; }));
+  EXPECT_EQ(membership.refusal(), "");
+  EXPECT_TRUE(until([&] { return membership.nodes().size() == 2 && membership.heard() < Micros{100'000}; }));
 }
 
-TEST_F(FleetUser, RemembersNoDenialWhereMessagesCannotBeHeard) {
-  auto server = RedisServer::start({.settings = {"--rename-command", "HELLO", ""}});
-  ASSERT_TRUE(server) << server.error().message;
-  const std::string url = "redis://" + (*server)->address();
-  Node one(url, Micros{20'000}), other(url, Micros{20'000});
-  ASSERT_TRUE(eventually([&] { return is_strict(one) && is_strict(other); }));
-  ASSERT_TRUE(eventually([&] { return !one.deaf().empty() && !other.deaf().empty(); }));
+TEST_F(FleetUser, CachesNoDenialIfMessagesCannotArrive) {
+  ASSERT_NO_FATAL_FAILURE(start({.settings = {"--rename-command", "HELLO", ""}}));
+  Node one(url(), Micros{20'000}), other(url(), Micros{20'000});
+  ASSERT_TRUE(until([&] { return is_strict(one) && is_strict(other); }));
+  ASSERT_TRUE(until([&] { return !one.deaf().empty() && !other.deaf().empty(); }));
   EXPECT_NE(one.deaf()[0].find("RESP3"), std::string::npos) << one.deaf()[0];
   expect_no_denial_is_remembered(one, other);
 }
@@ -345,7 +334,8 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesInAClusterAndNothingElse) {
 
   // A key whose slot is on its way from one server to another.
   const Limit limit = limit_of("10/year", Algorithm::fixed_window);
-  const std::string slot = std::to_string(redis::slot_of(redis_name("weir:", {.key = "moving", .limit = &limit})));
+  const std::string slot =
+      std::to_string(redis::slot_of(fleet::redis_name("weir:", {.key = "moving", .limit = &limit})));
   const std::size_t from = static_cast<std::size_t>(std::stoi(slot)) * 3 / 16'384, to = (from + 1) % 3;
   const auto id_of = [&](std::size_t i) { return call_redis(ports_[i], {"CLUSTER", "MYID"}).text; };
   ASSERT_EQ(call_redis(ports_[to], {"CLUSTER", "SETSLOT", slot, "IMPORTING", id_of(from)}).text, "OK");
@@ -359,8 +349,8 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesInAClusterAndNothingElse) {
       if (is_strict(one) && is_strict(other) && calls_of("asking") > 0) break;
       std::this_thread::sleep_for(std::chrono::milliseconds{20});
     }
-    // Whoever only listens asks after some seconds whether anybody is there.
-    eventually([&] { return is_enough() || calls_of("ping") > 0; }, 10);
+    // A connection that only subscribes sends PING after some seconds.
+    until([&] { return is_enough() || calls_of("ping") > 0; }, 10'000);
   };
   for (const std::uint16_t port : ports_) call_redis(port, {"CONFIG", "RESETSTAT"});
   ASSERT_NO_FATAL_FAILURE(make_user(user));
@@ -373,7 +363,7 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesInAClusterAndNothingElse) {
     ASSERT_NO_FATAL_FAILURE(make_user(without(user, permission)));
     const auto breaks = [&] { return denied() > 0; };
     do_all(breaks);
-    EXPECT_TRUE(eventually(breaks, 5)) << "it can do without " << permission;
+    EXPECT_TRUE(until(breaks, 5'000)) << "it can do without " << permission;
   }
 }
 
@@ -386,12 +376,12 @@ TEST_F(FleetUser, MayDoAllThatAFleetDoesBehindSentinels) {
   ASSERT_NO_FATAL_FAILURE(make_user(user));
   {
     Node node(url, Micros{20'000});
-    ASSERT_TRUE(eventually([&] { return is_strict(node); })) << first_denied();
+    ASSERT_TRUE(until([&] { return is_strict(node); })) << first_denied();
     EXPECT_EQ(denied(), 0u) << first_denied();
   }
   ASSERT_NO_FATAL_FAILURE(make_user(without(user, "+role")));
   Node node(url, Micros{20'000});
-  EXPECT_TRUE(eventually([&] { return denied() > 0; }));
+  EXPECT_TRUE(until([&] { return denied() > 0; }));
 }
 
 }  // namespace

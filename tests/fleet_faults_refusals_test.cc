@@ -1,7 +1,7 @@
-// A Redis that answers, but with a refusal, is as good as none: fault F10 of docs/guarantees.md, by real servers of
-// Redis that are out of memory, cannot save, want a password, and so on.
+// A Redis that refuses calls counts as unavailable: fault F10 of docs/guarantees.md, with real servers of Redis that
+// are out of memory, cannot save, require a password, and so on.
 //
-// The shares hold, nobody sees an error, and Redis decides again once it relents.
+// Nodes decide by their shares, no client gets an error, and Redis decides again once it stops refusing.
 
 #include <sys/stat.h>
 
@@ -29,29 +29,27 @@ class FleetRefusals : public FleetFaults {
       return !is_strict(*nodes[0]) && !is_strict(*nodes[1]);
     })) << what;
     Tally during;
-    for (int i = 0; i < 40; ++i) {
-      for (auto& node : nodes) ask(*node, "k", thirty_, during);
-    }
+    ask_all(nodes, 40, "k", thirty_, during);
     EXPECT_EQ(during.asked(DecidedBy::local), 80) << what << ": " << during.text();
     EXPECT_EQ(during.admitted(), 30) << what;
     EXPECT_EQ(during.errors() + tally.errors(), 0) << what << ": " << during.error() << tally.error();
     EXPECT_LT(during.longest(), kOrderOfMagnitude) << what;
     mend_it();
     const std::int64_t ms = back(nodes);
-    EXPECT_TRUE(until([&] { return !ask(*nodes[0], "k", thirty_, tally); })) << what << ": it is not paid back";
+    EXPECT_TRUE(until([&] { return !ask(*nodes[0], "k", thirty_, tally); }))
+        << what << ": charges are not written back";
     tell("F10 " + std::string(what) + ": back after " + std::to_string(ms) + " ms; " + during.text());
+  }
+  // The same, with a command for each.
+  using Command = std::initializer_list<std::string>;
+  void refuses(const char* what, Command break_it, Command mend_it) {
+    refuses(
+        what, [&] { redis(break_it); }, [&] { redis(mend_it); });
   }
 };
 
 TEST_F(FleetRefusals, OutOfMemory) {
-  refuses(
-      "OOM",
-      [&] {
-        redis({"CONFIG", "SET", "maxmemory", "1"});
-      },
-      [&] {
-        redis({"CONFIG", "SET", "maxmemory", "0"});
-      });
+  refuses("OOM", {"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"});
 }
 
 TEST_F(FleetRefusals, CannotSave) {
@@ -86,45 +84,22 @@ TEST_F(FleetRefusals, PasswordIsMissing) {
       });
 }
 
-TEST_F(FleetRefusals, UserMayNot) {
-  refuses(
-      "NOPERM",
-      [&] {
-        redis({"ACL", "SETUSER", "default", "-evalsha", "-set"});
-      },
-      [&] {
-        redis({"ACL", "SETUSER", "default", "+@all"});
-      });
+TEST_F(FleetRefusals, UserLacksARight) {
+  refuses("NOPERM", {"ACL", "SETUSER", "default", "-evalsha", "-set"}, {"ACL", "SETUSER", "default", "+@all"});
 }
 
-// What the script calls is refused in other words than what a client calls.
-TEST_F(FleetRefusals, ScriptMayNot) {
+// Redis refuses a command of the script with another text than a command of a client.
+TEST_F(FleetRefusals, ScriptLacksARight) {
   for (const char* const command : {"time", "mget", "set"}) {
     ASSERT_NO_FATAL_FAILURE(start({}));
-    refuses(
-        command,
-        [&] {
-          redis({"ACL", "SETUSER", "default", std::string("-") + command});
-        },
-        [&] {
-          redis({"ACL", "SETUSER", "default", "+@all"});
-        });
+    refuses(command, {"ACL", "SETUSER", "default", std::string("-") + command}, {"ACL", "SETUSER", "default", "+@all"});
   }
 }
 
-TEST_F(FleetRefusals, Replica) {
-  refuses(
-      "READONLY",
-      [&] {
-        redis({"REPLICAOF", "127.0.0.1", "1"});
-      },
-      [&] {
-        redis({"REPLICAOF", "NO", "ONE"});
-      });
-}
+TEST_F(FleetRefusals, Replica) { refuses("READONLY", {"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}); }
 
-// It reads so many keys, a millisecond each, that it would take minutes; what it had counted it knows afterwards.
-TEST_F(FleetRefusals, ReadsItsData) {
+// Loading takes Redis minutes, a millisecond for each of many keys. Afterwards it has its earlier charges.
+TEST_F(FleetRefusals, LoadsItsData) {
   if (redis_major_version() < 7) GTEST_SKIP() << "it cannot be made to load slowly";
   // The connections that subscribe, by their ids.
   const auto subscribers = [&] {
@@ -145,7 +120,7 @@ TEST_F(FleetRefusals, ReadsItsData) {
     }
     std::thread reload;
     refuses(
-        are_connections_lost ? "LOADING, all connections anew" : "LOADING",
+        are_connections_lost ? "LOADING, all connections lost" : "LOADING",
         [&] {
           ASSERT_TRUE(until([&] { return subscribers().size() == 2; }));
           const auto before = subscribers();
@@ -160,7 +135,7 @@ TEST_F(FleetRefusals, ReadsItsData) {
         [&] {
           EXPECT_TRUE(redis({"GET", "x"}).text.starts_with("LOADING")) << "it was done too early";
           EXPECT_EQ(redis({"CONFIG", "SET", "key-load-delay", "0"}).text, "OK");
-          reload.join();
+          if (reload.joinable()) reload.join();
         });
     Node after(url(), with_deadline(kLong));
     ASSERT_TRUE(until([&] { return is_strict(after); }));
@@ -170,7 +145,7 @@ TEST_F(FleetRefusals, ReadsItsData) {
   }
 }
 
-TEST_F(FleetRefusals, HeldByAScript) {
+TEST_F(FleetRefusals, BlockedByAScript) {
   std::thread script;
   refuses(
       "BUSY",

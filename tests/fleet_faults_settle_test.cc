@@ -1,8 +1,7 @@
-// What is taken before a fleet loses its Redis, or while it is away, and settled on the other side: reservations, and
-// permits in flight.
+// Reservations and permits in flight that begin before or during an outage of Redis, and end during or after it.
 //
-// Nobody is let through too much, whichever of both was asked first; what cannot be settled now says so, and can be
-// later.
+// The nodes admit no more than the limit. If a reservation cannot be settled now, the call returns an error, and a
+// later call can settle it.
 
 #include "fleet_faults.h"
 
@@ -21,8 +20,8 @@ class FleetSettling : public FleetFaults {
   }
 };
 
-// What is paid back of a reservation is what was used of it.
-TEST_F(FleetSettling, WhileRedisIsAwayIsPaidBackAsItWasUsed) {
+// A node writes back what was used of a reservation.
+TEST_F(FleetSettling, WritesBackWhatAReservationWithoutRedisUsed) {
   auto nodes = make_nodes(1, url(), with_deadline(kLong));
   Limiter& limiter = *nodes[0]->limiter;
   server_->kill();
@@ -41,9 +40,9 @@ TEST_F(FleetSettling, WhileRedisIsAwayIsPaidBackAsItWasUsed) {
   EXPECT_EQ(left(limiter), 28);
 }
 
-// What was reserved is owed, and paid by then. How much of it Redis had room for is not known, so nothing comes back:
-// it may be what others have spent since.
-TEST_F(FleetSettling, WhatWasReservedWithoutRedisOnceItIsBack) {
+// The node has written the reservation back by then. It does not know how much of it Redis had room for. So it refunds
+// nothing, since others may have used these permits.
+TEST_F(FleetSettling, SettlesAReservationOfAnOutageOnceRedisIsBack) {
   auto nodes = make_nodes(1, url(), with_deadline(kLong));
   Limiter& limiter = *nodes[0]->limiter;
   server_->kill();
@@ -63,35 +62,33 @@ TEST_F(FleetSettling, WhatWasReservedWithoutRedisOnceItIsBack) {
   EXPECT_TRUE(!again && again.error().code == ErrorCode::not_found);
 }
 
-// What one node reserved without Redis others have spent meanwhile: it has no room for the debt, and gives nothing
-// back.
-TEST_F(FleetSettling, GivesNothingBackThatOthersHaveSpent) {
+// Others have used the permits that one node reserved without Redis. Redis has no room for the reservation, and refunds
+// nothing.
+TEST_F(FleetSettling, RefundsNothingThatOthersHaveUsed) {
   std::vector<std::unique_ptr<Node>> nodes;
   nodes.push_back(std::make_unique<Node>(proxied(), with_deadline(kLong)));
   nodes.push_back(std::make_unique<Node>(url(), with_deadline(kLong)));
   back(nodes);
-  Limiter& cut_off = *nodes[0]->limiter;
+  Limiter& lonely = *nodes[0]->limiter;
   const Charge five = costs(5), all = costs(30);
-  proxy_->set({.is_refusing = true});
-  proxy_->cut();
+  cut_off();
   ASSERT_TRUE(until([&] { return !is_strict(*nodes[0]); }));
-  ASSERT_TRUE(cut_off.reserve({&five, 1}, {.id = "one"}));
+  ASSERT_TRUE(lonely.reserve({&five, 1}, {.id = "one"}));
   ASSERT_TRUE(nodes[1]->limiter->check_all({&all, 1})->allowed);
   proxy_->set({});
   back(nodes);
   ASSERT_TRUE(until([&] { return synced_permits(nodes) == 5; }));
-  ASSERT_TRUE(cut_off.cancel("one", {&five, 1}));
+  ASSERT_TRUE(lonely.cancel("one", {&five, 1}));
   EXPECT_EQ(left(*nodes[1]->limiter), 0);
 }
 
-// Redis has it, and cannot be asked: it is not as if there were none.
-TEST_F(FleetSettling, WhatRedisHasWaitsUntilItIsBack) {
+// Redis has the reservation, and is unavailable: the error is `unavailable`, not `not_found`.
+TEST_F(FleetSettling, SettlesAReservationInRedisOnceRedisIsBack) {
   auto nodes = make_nodes(1, proxied(), with_deadline(kLong));
   Limiter& limiter = *nodes[0]->limiter;
   const Charge five = costs(5), two = costs(2);
   ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = "one"}));
-  proxy_->set({.is_refusing = true});
-  proxy_->cut();
+  cut_off();
   ASSERT_TRUE(until([&] { return !is_strict(*nodes[0]); }));
   const auto in_vain = limiter.commit("one", {&two, 1});
   ASSERT_FALSE(in_vain);
@@ -103,8 +100,8 @@ TEST_F(FleetSettling, WhatRedisHasWaitsUntilItIsBack) {
   EXPECT_EQ(settled->decisions[0].remaining, 28);
 }
 
-// Permits in flight are those of Redis and of the nodes together, also when it is away, and when it is back.
-TEST_F(FleetSettling, PermitsInFlightStayWithinTheLimit) {
+// Redis and the nodes together keep permits in flight within the limit, during an outage and after it.
+TEST_F(FleetSettling, KeepsPermitsInFlightWithinTheLimit) {
   auto nodes = make_nodes(2, proxied(), with_deadline(kLong));
   for (auto& node : nodes) ASSERT_TRUE(until([&] { return node->store->nodes() == 2; }));
   const Limit ten = limit_of("10 concurrent for 5min", Algorithm::concurrency);
@@ -120,8 +117,7 @@ TEST_F(FleetSettling, PermitsInFlightStayWithinTheLimit) {
     return count;
   };
   EXPECT_EQ(acquired("before", 2), 4);
-  proxy_->set({.is_refusing = true});
-  proxy_->cut();
+  cut_off();
   for (auto& node : nodes) ASSERT_TRUE(until([&] { return !is_strict(*node); }));
   const int meanwhile = acquired("meanwhile", 10);
   EXPECT_GE(meanwhile, 6) << "what was left when each last heard of it";

@@ -1,16 +1,15 @@
-// The list of changes that the nodes of a fleet have in Redis, beyond what one reply can hold and while it becomes
-// another one. What journals make of it is tested by src/control/journal_shared_test.cc.
+// The list of runtime changes that the nodes of a fleet share in Redis: also if it is too long for one reply, and if
+// Redis replaces it by another list meanwhile. src/control/journal_shared_test.cc tests the journals that use it.
 #include "fleet/shared_log.h"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "fleet/own_key.h"
+#include "fleet/redis_key.h"
 #include "fleet_node.h"
 #include "redis_fixture.h"
 #include "resp/reply.h"
@@ -28,8 +27,8 @@ class FleetLog : public RedisTest {
     second_ = std::make_unique<Node>(url());
     ASSERT_TRUE(until([&] { return one().since(0) && other().since(0); }));
   }
-  SharedLog& one() { return first_->store->keeper().log(); }
-  SharedLog& other() { return second_->store->keeper().log(); }
+  fleet::SharedLog& one() { return first_->store->background().log(); }
+  fleet::SharedLog& other() { return second_->store->background().log(); }
 
   std::unique_ptr<Node> first_, second_;
 };
@@ -37,9 +36,9 @@ class FleetLog : public RedisTest {
 // Each has its number at its end, as lines of a journal have their check.
 std::string line_of(std::size_t bytes, const std::string& end) { return std::string(bytes - end.size(), 'x') + end; }
 
-// Two that append at once: one of them is told to look first.
+// If two nodes append at once, one of them must read the list first.
 TEST_F(FleetLog, IsOneForAllNodes) {
-  SharedLog &one = this->one(), &other = this->other();
+  fleet::SharedLog &one = this->one(), &other = this->other();
   EXPECT_EQ(one.since(0)->last, 0u);
   EXPECT_EQ(one.append(0, 1, "a").value(), true);
   EXPECT_EQ(other.append(0, 1, "b").value(), false);
@@ -54,24 +53,21 @@ TEST_F(FleetLog, IsOneForAllNodes) {
   EXPECT_EQ(one.since(7)->tail, "b") << "of the line itself";
   EXPECT_EQ(one.since(5)->tail, "") << "there is none";
   const auto append_some = [&](int thread) {
-    SharedLog& log = thread % 2 == 0 ? one : other;
+    fleet::SharedLog& log = thread % 2 == 0 ? one : other;
     for (int i = 0; i < 20;) {
       const std::uint64_t last = log.since(8)->last;
       if (!log.append(last, last + 1, std::to_string(thread) + ' ' + std::to_string(i)).value()) continue;
       ++i;
     }
   };
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 4; ++i) threads.emplace_back(append_some, i);
-  }
+  on_threads(4, append_some);
   EXPECT_EQ(one.since(8)->lines.size(), 80u) << "nobody's line was lost";
   server_->kill();
   EXPECT_FALSE(one.since(0));
   EXPECT_FALSE(one.append(88, 89, "d"));
 }
 
-// The journal keeps up to 32 MiB, and more if much of it holds.
+// The journal keeps up to 32 MiB, and more if more changes are in effect.
 TEST_F(FleetLog, IsReadBeyondWhatOneReplyHolds) {
   std::vector<std::string> lines;
   for (std::size_t i = 1; i <= 36; ++i) {
@@ -93,7 +89,7 @@ TEST_F(FleetLog, IsReadBeyondWhatOneReplyHolds) {
 
 TEST_F(FleetLog, IsReadIfItHasManyLines) {
   RedisClient client(server_->port());
-  const std::string key = own_key("weir:", "changes");
+  const std::string key = fleet::own_key("weir:", "changes");
   std::vector<std::vector<std::string>> commands;
   for (int i = 1; i <= 10'500; ++i)
     commands.push_back({"ZADD", key, std::to_string(3 * i), "line " + std::to_string(i)});
@@ -107,9 +103,9 @@ TEST_F(FleetLog, IsReadIfItHasManyLines) {
 }
 
 TEST_F(FleetLog, RefusesALineThatCouldNotBeReadAgain) {
-  static_assert(SharedLog::kLineMax < resp::kReplyBytesMax);
-  EXPECT_EQ(one().append(0, 1, line_of(SharedLog::kLineMax, "1")).value(), true);
-  const auto refused = one().append(1, 2, line_of(SharedLog::kLineMax + 1, "2"));
+  static_assert(fleet::SharedLog::kLineMax < resp::kReplyBytesMax);
+  EXPECT_EQ(one().append(0, 1, line_of(fleet::SharedLog::kLineMax, "1")).value(), true);
+  const auto refused = one().append(1, 2, line_of(fleet::SharedLog::kLineMax + 1, "2"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::out_of_range);
   EXPECT_NE(refused.error().message.find("too long"), std::string::npos) << refused.error().message;
@@ -117,12 +113,12 @@ TEST_F(FleetLog, RefusesALineThatCouldNotBeReadAgain) {
   const auto found = other().since(0);
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_EQ(found->lines.size(), 2u);
-  EXPECT_EQ(found->lines[0].size(), SharedLog::kLineMax);
+  EXPECT_EQ(found->lines[0].size(), fleet::SharedLog::kLineMax);
 }
 
-// As a failover does it to a list that lost its newest lines, and got others in their place.
+// A failover may lose the newest lines of the list, and other lines take their place.
 TEST_F(FleetLog, IsOneListEvenIfItBecomesAnotherWhileItIsRead) {
-  const std::string key = own_key("weir:", "changes"), spare = own_key("weir:", "spare");
+  const std::string key = fleet::own_key("weir:", "changes"), spare = fleet::own_key("weir:", "spare");
   RedisClient client(server_->port());
   for (int i = 1; i <= 4; ++i) {
     for (const auto& [name, mark] : {std::pair{key, 'a'}, {spare, 'b'}}) {
@@ -130,22 +126,20 @@ TEST_F(FleetLog, IsOneListEvenIfItBecomesAnotherWhileItIsRead) {
       client.call({"ZADD", name, std::to_string(i), line_of(kMiB - 100, end)});
     }
   }
-  std::atomic<bool> is_over{false};
-  std::jthread swapping([&] {
+  const std::jthread swapping([&](const std::stop_token& stop) {
     const std::string swap =
         "redis.call('RENAME', KEYS[1], KEYS[3]) redis.call('RENAME', KEYS[2], KEYS[1]) "
         "redis.call('RENAME', KEYS[3], KEYS[2])";
-    while (!is_over) client.call({"EVAL", swap, "3", key, spare, own_key("weir:", "between")});
+    while (!stop.stop_requested()) client.call({"EVAL", swap, "3", key, spare, fleet::own_key("weir:", "between")});
   });
   int read = 0;
   for (int i = 0; i < 1'000 && read < 12; ++i) {
     const auto found = one().since(0);
-    if (!found) continue;  // it was another one again and again
+    if (!found) continue;  // it changed during each attempt to read it
     ++read;
     ASSERT_EQ(found->lines.size(), 4u);
     for (const std::string& line : found->lines) EXPECT_EQ(line.back(), found->lines[0].back());
   }
-  is_over = true;
   EXPECT_GE(read, 5);
 }
 

@@ -1,10 +1,12 @@
-// Nodes of a fleet in one process, and what was seen of their answers: what the tests of its faults share.
+// Nodes of a fleet in one process, and a tally of their answers. Most tests of fleets use them.
 //
-//   Node node("redis://" + server->address());
+//   auto nodes = make_nodes(2, "redis://" + server->address(), with_deadline(kLong));
 //   Tally tally;
-//   Asking asking(nodes, limit, {"a", "b"}, tally);     // threads that ask, until it goes away
+//   ask_all(nodes, 40, "key", limit, tally);
+//   Asking asking(nodes, [&](Node& node) { ask(node, "key", limit, tally); });  // threads that ask until it is
+//   destroyed
 //
-// A Node is for any thread, as a limiter is; so is a Tally. Used by fleet_faults*_test.cc.
+// Any thread may use a Node or a Tally.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,6 +23,7 @@
 
 #include "fleet/fleet_store.h"
 #include "store_fixture.h"
+#include "until.h"
 #include "weir/limiter.h"
 
 namespace weir::test {
@@ -29,60 +32,52 @@ inline constexpr Micros kLong{1'000'000};  // for tests whose subject is no dead
 
 // One process of a fleet.
 struct Node {
-  explicit Node(const std::string& url, FleetStoreOptions options = {}, std::size_t keys = 10'000) {
-    options.target = redis::parse_url(url).value();
-    options.keeper.beat = Micros{50'000};
-    options.lane.client.on_event = [this](const redis::Event& event) {
+  explicit Node(const std::string& url, fleet::FleetStoreOptions options = {}, std::size_t keys = 10'000) {
+    options.target = base::redis::parse_url(url).value();
+    options.membership.beat = Micros{50'000};
+    options.pipeline.client.on_event = [this](const redis::Event& event) {
       if (event.kind == redis::Event::Kind::connected) ++connected;
       if (event.kind == redis::Event::Kind::lost) ++lost;
     };
-    store = std::make_shared<FleetStore>(options);
+    store = std::make_shared<fleet::FleetStore>(options);
     limiter = std::make_unique<Limiter>(LimiterOptions{.keys = keys, .shared = store});
   }
 
   std::atomic<int> connected{0}, lost{0};
-  std::shared_ptr<FleetStore> store;
+  std::shared_ptr<fleet::FleetStore> store;
   std::unique_ptr<Limiter> limiter;
 };
 
 // Redis has all charges of this node.
 inline bool is_synced(Node& node) {
-  FleetStore& store = *node.store;
-  return store.handover().is_none_pending() && store.owed().is_synced() && store.write_backs().is_empty();
+  fleet::FleetStore& store = *node.store;
+  return store.handover().is_none_pending() && store.unsynced_charges().is_synced() && store.write_backs().is_empty();
 }
 
-inline FleetStoreOptions with_deadline(Micros deadline) {
-  FleetStoreOptions options;
-  options.lane.deadline = deadline;
+inline fleet::FleetStoreOptions with_deadline(Micros deadline) {
+  fleet::FleetStoreOptions options;
+  options.pipeline.deadline = deadline;
   return options;
 }
 
-template <class Test>
-bool until(Test test, int ms = 60'000) {
-  for (int i = 0; i < ms / 5; ++i) {
-    if (test()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  return false;
-}
-
-// Whether it decides by Redis now, of any key or of one; spends nothing.
+// Whether Redis decides the checks of this key now. It only peeks.
 inline bool is_strict(Node& node, std::string_view key = "warm") {
   const auto seen = node.limiter->peek(key, limit_of("1000000/year", Algorithm::token_bucket));
   return seen && seen->decided_by == DecidedBy::strict;
 }
 
-inline std::vector<std::unique_ptr<Node>> make_nodes(std::size_t count, const std::string& url,
-                                                     const FleetStoreOptions& options) {
-  std::vector<std::unique_ptr<Node>> nodes;
+using Nodes = std::vector<std::unique_ptr<Node>>;
+
+inline Nodes make_nodes(std::size_t count, const std::string& url, const fleet::FleetStoreOptions& options) {
+  Nodes nodes;
   for (std::size_t i = 0; i < count; ++i) nodes.push_back(std::make_unique<Node>(url, options));
   for (auto& node : nodes) {
-    EXPECT_TRUE(until([&] { return is_strict(*node) && node->store->seat().nodes == count; })) << "a fleet comes up";
+    EXPECT_TRUE(until([&] { return is_strict(*node) && node->store->rank().nodes == count; })) << "a fleet comes up";
   }
   return nodes;
 }
 
-// How answers were made, how many were allowed of each, and how long the slowest took.
+// Counts answers by how they were decided, and those that were allowed; also the time of the slowest.
 class Tally {
  public:
   void note(const Decision& decision, Micros took) {
@@ -112,7 +107,7 @@ class Tally {
     std::string out;
     for (std::size_t i = 0; i < kWays; ++i) {
       if (asked_[i] == 0) continue;
-      out += std::string(to_string(static_cast<DecidedBy>(i))) + " " + std::to_string(admitted_[i]) + " of " +
+      out += std::string(weir::to_string(static_cast<DecidedBy>(i))) + " " + std::to_string(admitted_[i]) + " of " +
              std::to_string(asked_[i]) + ", ";
     }
     return out + "longest " + std::to_string(longest_us_ / 1'000) + " ms, errors " + std::to_string(errors_);
@@ -133,7 +128,7 @@ class Tally {
   std::string error_;
 };
 
-// One request; its answer is noted.
+// Sends one request, and notes its answer.
 inline Result<Verdict> ask(Node& node, std::span<const Charge> charges, Tally& tally) {
   const Micros began = redis::steady_now();
   auto verdict = node.limiter->check_all(charges);
@@ -154,11 +149,18 @@ inline bool ask(Node& node, std::string_view key, const Limit& limit, Tally& tal
   return verdict && verdict->allowed;
 }
 
-// Threads that ask, one for each node, until it goes away; each rests a moment after each request.
+// Each node gets `rounds` requests, by turns.
+inline void ask_all(Nodes& nodes, int rounds, std::string_view key, const Limit& limit, Tally& tally) {
+  for (int i = 0; i < rounds; ++i) {
+    for (auto& node : nodes) ask(*node, key, limit, tally);
+  }
+}
+
+// Threads that ask, one for each node, until it is destroyed; each rests a moment after each request.
 class Asking {
  public:
   using Work = std::function<void(Node&)>;
-  Asking(std::vector<std::unique_ptr<Node>>& nodes, const Work& work) {
+  Asking(Nodes& nodes, const Work& work) {
     for (auto& node : nodes) {
       threads_.emplace_back([this, &node = *node, work] {
         while (!is_over_) {
@@ -180,7 +182,7 @@ class Asking {
   std::vector<std::thread> threads_;
 };
 
-// What was measured, for who reads the log.
+// Prints a measured value, for people who read the log.
 inline void tell(const std::string& what) {
   std::cout << "[ measured ] " << what << "\n";
   ::testing::Test::RecordProperty("measured", what);

@@ -1,14 +1,13 @@
 // A fleet at twice the load that its Redis can answer: a client that stays below half of its limit is seldom denied.
 //
-// Redis is the script, in Lua, and takes a fixed virtual time for each question, so the test counts and measures
-// nothing. Checks are fibers that wait for their answers, so many are in flight at once. As a lane does, a node does
-// not send a question that would wait for half of its deadline; its keeper writes unsynced charges back and rests as
-// long as each batch took.
+// Redis is the script, in Lua, and takes a fixed virtual time for each request, so the test counts and measures
+// nothing. Checks are fibers that wait for their answers, so many are in flight at once. As a pipeline does, a node
+// does not send a request that would wait for half of its deadline; its background work writes unsynced charges back
+// and rests as long as each batch took.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -26,27 +25,27 @@
 namespace weir::test {
 namespace {
 
-using What = ScriptRequest::What;
+using What = fleet::ScriptRequest::What;
+using State = fleet::ScriptRequest::State;
 
-constexpr std::int64_t kEpoch_us = 1'794'701'843'991'953;
 constexpr Micros kService{100};          // for one charge
 constexpr Micros kHopeless{15'000 / 2};  // half of a deadline
 
-// Time, Redis, and what waits for either.
+// Virtual time, Redis, and the fibers that wait for either.
 class Redis {
  public:
-  explicit Redis(Fibers& fibers) : fibers_(fibers) {}
+  explicit Redis(base::Fibers& fibers) : fibers_(fibers) {}
 
   Micros now() const { return now_; }
   bool is_crowded() const { return free_at_ - now_ >= kHopeless; }
   std::uint64_t answered() const { return answered_; }
 
-  // On a fiber: returns when it is answered.
-  void ask(std::span<Question> questions) {
+  // Called on a fiber. Returns when Redis has answered.
+  void ask(std::span<fleet::ScriptRequest> requests) {
     Micros took{0};
-    for (const Question& question : questions) took += kService * static_cast<int>(question.charges.size());
+    for (const fleet::ScriptRequest& request : requests) took += kService * static_cast<int>(request.charges.size());
     free_at_ = std::max(free_at_, now_) + took;
-    calls_.push_back({fibers_.current(), questions, free_at_});
+    calls_.push_back({fibers_.current(), requests, free_at_});
     fibers_.suspend();
   }
   void sleep(Micros until) {
@@ -60,13 +59,13 @@ class Redis {
       if (std::min(call, wake) > until) break;
       now_ = std::max(now_, std::min(call, wake));
       if (wake < call) {
-        Fiber* const fiber = sleepers_.top().second;
+        base::Fiber* const fiber = sleepers_.top().second;
         sleepers_.pop();
         fibers_.resume(fiber);
       } else {
         const Call done = calls_.front();
         calls_.pop_front();
-        execute(done.questions);
+        execute(done.requests);
         fibers_.resume(done.fiber);
       }
     }
@@ -75,44 +74,37 @@ class Redis {
 
  private:
   struct Call {
-    Fiber* fiber;
-    std::span<Question> questions;
+    base::Fiber* fiber;
+    std::span<fleet::ScriptRequest> requests;
     Micros done_at;
   };
-  void execute(std::span<Question> questions) {
-    ScriptCall call("weir:");
-    std::vector<std::unique_ptr<Ask>> asks;
-    for (Question& question : questions) {
-      Ask& ask = *asks.emplace_back(std::make_unique<Ask>());
-      ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
-      ASSERT_TRUE(call.add(ask.request));
-    }
-    const auto read = lua_.call(database_, kEpoch_us + now_.count(), call);
+  void execute(std::span<fleet::ScriptRequest> requests) {
+    fleet::ScriptCall call("weir:");
+    for (fleet::ScriptRequest& request : requests) ASSERT_TRUE(call.add(request));
+    const auto read = lua_.call(database_, kNow + now_.count(), call);
     ASSERT_TRUE(read) << read.error().message;
-    for (std::size_t i = 0; i < questions.size(); ++i) {
-      questions[i].state = Ask::State::answered;
-      questions[i].ruling = asks[i]->request.ruling;
-      questions[i].decided_us = call.now_us();
-      std::ranges::copy(asks[i]->decisions, questions[i].decisions.begin());
-      if (questions[i].what == What::charge) ++answered_;
+    for (fleet::ScriptRequest& request : requests) {
+      request.state = State::answered;
+      request.decided_us = call.now_us();
+      if (request.what == What::charge) ++answered_;
     }
   }
 
-  Fibers& fibers_;
-  LuaRedis lua_{redis_script()};
+  base::Fibers& fibers_;
+  LuaRedis lua_{fleet::redis_script()};
   LuaDatabase database_;
   Micros now_{1'000'000'000}, free_at_{0};
   std::deque<Call> calls_;
-  using Sleeper = std::pair<Micros, Fiber*>;
+  using Sleeper = std::pair<Micros, base::Fiber*>;
   std::priority_queue<Sleeper, std::vector<Sleeper>, std::greater<>> sleepers_;
   std::uint64_t answered_ = 0;
 };
 
-struct Line final : Transport {
+struct Line final : fleet::Transport {
   explicit Line(Redis& its) : redis(its) {}
-  void run(std::span<Question> questions) override {
-    for (Question& question : questions) question.state = Ask::State::failed;
-    if (!redis.is_crowded()) redis.ask(questions);
+  void run(std::span<fleet::ScriptRequest> requests) override {
+    for (fleet::ScriptRequest& request : requests) request.state = State::failed;
+    if (!redis.is_crowded()) redis.ask(requests);
   }
   bool is_away() const override { return false; }
   Micros now() const override { return redis.now(); }
@@ -124,17 +116,18 @@ class Overload {
   explicit Overload(std::uint32_t nodes) : nodes_(nodes) {
     for (std::uint32_t i = 0; i < nodes; ++i) {
       Node& node = nodes_[i];
-      node.here = MemoryStore::open({.keys = 10'000}, clock_).value();
-      node.store = std::make_unique<FleetStore>(FleetStoreOptions{.transport = std::make_shared<Line>(redis_)});
+      node.here = store::MemoryStore::open({.keys = 10'000}, clock_).value();
+      node.store =
+          std::make_unique<fleet::FleetStore>(fleet::FleetStoreOptions{.transport = std::make_shared<Line>(redis_)});
       node.store->use(*node.here);
-      node.store->local().sit({i, nodes});
+      node.store->fallback_store().set_rank({i, nodes});
       fibers_.start([this, &node] { keep(node); });
     }
   }
   ~Overload() {
     is_over_ = true;
     redis_.advance(redis_.now() + Micros{60'000'000});
-    EXPECT_EQ(fibers_.under_way(), 0u);
+    EXPECT_EQ(fibers_.in_flight(), 0u);
   }
 
   struct Client {
@@ -153,7 +146,7 @@ class Overload {
     clients.assign(polite + greedy, {});
     for (const std::size_t client : order) {
       redis_.advance(redis_.now() + kService / 2);
-      clock_->set(Micros{kEpoch_us} + redis_.now());
+      clock_->set(Micros{kNow} + redis_.now());
       const auto node = static_cast<std::uint32_t>(dice() % nodes_.size());
       ASSERT_TRUE(fibers_.start([this, client = static_cast<std::uint32_t>(client), node] { check(client, node); }));
       ++offered;
@@ -168,8 +161,8 @@ class Overload {
 
  private:
   struct Node {
-    std::unique_ptr<MemoryStore> here;
-    std::unique_ptr<FleetStore> store;
+    std::unique_ptr<store::MemoryStore> here;
+    std::unique_ptr<fleet::FleetStore> store;
   };
 
   void check(std::size_t client, std::size_t node) {
@@ -186,19 +179,18 @@ class Overload {
       const Micros began = redis_.now();
       if (batch) {
         std::vector<Decision> decisions(batch->charges.size());
-        Question question = batch->question(decisions);
-        redis_.ask({&question, 1});
-        node.store->write_backs().finish(
-            *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now());
+        fleet::ScriptRequest request = batch->request(decisions);
+        redis_.ask({&request, 1});
+        node.store->write_backs().finish(*std::move(batch), fleet::WriteBacks::reply_to(request), redis_.now());
       }
       redis_.sleep(redis_.now() + std::max(Micros{1'000}, redis_.now() - began));
     }
   }
 
   const Limit limit_ = limit_of(std::to_string(kLimit) + "/year", Algorithm::fixed_window);
-  Fibers fibers_{FiberOptions{.most = 4'096}};
+  base::Fibers fibers_{base::FiberOptions{.most = 4'096}};
   Redis redis_{fibers_};
-  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kEpoch_us});
+  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
   std::vector<Node> nodes_;
   bool is_over_ = false;
 };

@@ -1,7 +1,7 @@
-// What whoever looks after the Redis of a fleet may ask: that every key goes away by itself as soon as it means
-// nothing, how much memory a key takes, and that nothing is left behind.
+// For the operator of the Redis of a fleet: every key expires as soon as it is not needed, a key takes no more memory
+// than the table in docs/fleet.md states, and the fleet leaves no key behind.
 //
-// The sizes are held to the table in docs/fleet.md. On a real server of Redis, by its own clock.
+// On a real server of Redis, by its own clock.
 
 #include <gtest/gtest.h>
 
@@ -10,55 +10,26 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "fleet/fleet_store.h"
 #include "fleet/redis_key.h"
+#include "fleet_node.h"
 #include "redis_fixture.h"
-#include "store_fixture.h"
-#include "weir/limiter.h"
 
 namespace weir::test {
 namespace {
 
-constexpr std::int64_t kBeat = 5'000;  // milliseconds that a node is believed without one
-
-template <class Test>
-bool eventually(Test test) {
-  for (int i = 0; i < 12'000; ++i) {
-    if (test()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  return false;
-}
+constexpr std::int64_t kBeat = 5'000;  // ms without a heartbeat after which a node is no member any more
 
 class FleetKeys : public RedisTest {
  protected:
-  struct Node {
-    explicit Node(const std::string& url) {
-      FleetStoreOptions options{.target = redis::parse_url(url).value()};
-      options.lane.deadline = options.lane.client.silence = Micros{20'000'000};  // machines that run tests are busy
-      store = std::make_shared<FleetStore>(options);
-      limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 10'000, .shared = store});
-    }
-    std::shared_ptr<FleetStore> store;
-    std::unique_ptr<Limiter> limiter;
-  };
-
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(start());
     client_ = std::make_unique<RedisClient>(server_->port());
-    ASSERT_NO_FATAL_FAILURE(begin());
-  }
-  void begin() {
-    for (int i = 0; i < 3; ++i) {
-      nodes_.push_back(std::make_unique<Node>(url()));
-      const Limit limit = limit_of("1000000/s", Algorithm::fixed_window);
-      ASSERT_TRUE(eventually([&] { return limiter(i).check("warm", limit)->decided_by == DecidedBy::strict; }));
-    }
+    fleet::FleetStoreOptions options = with_deadline(Micros{20'000'000});  // machines that run tests are busy
+    options.pipeline.client.silence = options.pipeline.deadline;
+    nodes_ = make_nodes(3, url(), options);
   }
   Limiter& limiter(int i) { return *nodes_[static_cast<std::size_t>(i) % nodes_.size()]->limiter; }
 
@@ -69,15 +40,15 @@ class FleetKeys : public RedisTest {
   }
   std::int64_t number(std::initializer_list<std::string> words) { return client_->call(words).integer; }
   static std::string name_of(const std::string& key, const Limit& limit) {
-    return redis_name("weir:", {.key = key, .limit = &limit});
+    return fleet::redis_name("weir:", {.key = key, .limit = &limit});
   }
 
   std::unique_ptr<RedisClient> client_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  Nodes nodes_;
 };
 
-// By Redis's own clock, at most a millisecond longer than it takes to recover.
-TEST_F(FleetKeys, GoAwayAsSoonAsTheyMeanNothing) {
+// Redis keeps a key at least until its limit has recovered, and at most about twice as long.
+TEST_F(FleetKeys, ExpireAsSoonAsTheyAreNotNeeded) {
   const auto server_us = [&] {
     const resp::Value time = client_->call({"TIME"});
     return std::stoll(time.items.at(0).text) * 1'000'000 + std::stoll(time.items.at(1).text);
@@ -100,9 +71,11 @@ TEST_F(FleetKeys, GoAwayAsSoonAsTheyMeanNothing) {
       // A key may stay for as long again, an hour at most.
       const std::int64_t reset = last.reset_after.count();
       const std::int64_t slack = reset > 1'000'000 ? std::min<std::int64_t>(reset, 3'600'000'000) + 2'003'000 : 2'000;
-      // When within these readings it was is not known; a TTL is told in milliseconds.
-      EXPECT_GE(after + ttl_us + 1'000, before + last.reset_after.count()) << to_string(algorithm) << " " << quota;
-      EXPECT_LE(between + ttl_us, after + last.reset_after.count() + slack) << to_string(algorithm) << " " << quota;
+      // Redis decided at some moment between these readings, and a TTL has milliseconds.
+      EXPECT_GE(after + ttl_us + 1'000, before + last.reset_after.count())
+          << weir::to_string(algorithm) << " " << quota;
+      EXPECT_LE(between + ttl_us, after + last.reset_after.count() + slack)
+          << weir::to_string(algorithm) << " " << quota;
     }
   }
   const Limit permits = compile("5 concurrent for 90s").value(), limit = limit_of("10/hour", Algorithm::fixed_window);
@@ -119,37 +92,33 @@ TEST_F(FleetKeys, GoAwayAsSoonAsTheyMeanNothing) {
     EXPECT_EQ(key.rfind("weir:2", 0), 0u) << key;
   }
   const auto own = keys("weir:2!*");
-  ASSERT_EQ(own.size(), 1u) << "who lives";
+  ASSERT_EQ(own.size(), 1u) << "the heartbeats";
   EXPECT_LE(number({"PTTL", own[0]}), kBeat);
 }
 
 TEST_F(FleetKeys, LeaveNothingBehind) {
-  std::vector<std::thread> threads;
-  for (int node = 0; node < 3; ++node) {
-    threads.emplace_back([&, node] {
-      for (int i = 0; i < 60; ++i) {
-        const std::string key = "key " + std::to_string(i % 20), one = key + " one", two = key + " two",
-                          id = std::to_string(node) + "-" + std::to_string(i);
-        for (const Algorithm algorithm : kChecked) limiter(node).check(key, limit_of("5/s", algorithm));
-        const Limit limit = limit_of("50/s", Algorithm::token_bucket), permits = compile("4 concurrent for 1s").value();
-        const Charge charges[] = {{one, &limit}, {two, &limit}};
-        limiter(node).check_once(id, charges, Micros{300'000});
-        limiter(node).reserve(charges, {.id = "r" + id, .lasts = Micros{300'000}});
-        if (i % 2 == 0) limiter(node + 1).commit("r" + id, charges);
-        limiter(node).acquire(key, id, permits);
-        if (i % 3 == 0) limiter(node + 1).release(key, id);
-        if (i % 5 == 0) limiter(node).reset(key);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(3, [&](int node) {
+    for (int i = 0; i < 60; ++i) {
+      const std::string key = "key " + std::to_string(i % 20), one = key + " one", two = key + " two",
+                        id = std::to_string(node) + "-" + std::to_string(i);
+      for (const Algorithm algorithm : kChecked) limiter(node).check(key, limit_of("5/s", algorithm));
+      const Limit limit = limit_of("50/s", Algorithm::token_bucket), permits = compile("4 concurrent for 1s").value();
+      const Charge charges[] = {{one, &limit}, {two, &limit}};
+      limiter(node).check_once(id, charges, Micros{300'000});
+      limiter(node).reserve(charges, {.id = "r" + id, .lasts = Micros{300'000}});
+      if (i % 2 == 0) limiter(node + 1).commit("r" + id, charges);
+      limiter(node).acquire(key, id, permits);
+      if (i % 3 == 0) limiter(node + 1).release(key, id);
+      if (i % 5 == 0) limiter(node).reset(key);
+    }
+  });
   nodes_.clear();
-  EXPECT_TRUE(eventually([&] { return number({"DBSIZE"}) == 0; })) << keys().size() << " keys are left";
+  EXPECT_TRUE(until([&] { return number({"DBSIZE"}) == 0; })) << keys().size() << " keys are left";
   const std::string stats = client_->call({"INFO", "stats"}).text, expired = "expired_keys:";
   EXPECT_GT(std::stoll(stats.substr(stats.find(expired) + expired.size())), 100) << "there were some";
 }
 
-// The rows of the page's table: what stands in its first column, and the bytes in its second.
+// The rows of the page's table: the text of the first column, and the bytes in the second.
 std::map<std::string, std::int64_t> sizes_of_page() {
   std::ifstream page(WEIR_SOURCE_DIR "/docs/fleet.md");
   std::map<std::string, std::int64_t> sizes;
@@ -180,7 +149,7 @@ TEST_F(FleetKeys, TakeTheMemoryThatThePageStates) {
     const Limit limit = limit_of("100000/year", algorithm);
     ASSERT_TRUE(limiter(0).check(key, limit, 3)->allowed);
     if (algorithm != Algorithm::sliding_log) {
-      compare("`" + std::string(to_string(algorithm)) + "`", name_of(key, limit));
+      compare("`" + std::string(weir::to_string(algorithm)) + "`", name_of(key, limit));
       continue;
     }
     compare("`sliding_log`, of one event", name_of(key, limit));

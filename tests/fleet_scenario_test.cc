@@ -1,10 +1,9 @@
-// The scenario files, random traces and three nodes under load, on a real Redis whose clock the test sets: whichever
-// node of a fleet is asked, it answers what the oracle does, to the microsecond.
+// The scenario files, random traces and three nodes under load, on a real Redis whose clock the test sets: every node
+// of a fleet answers as the oracle does, to the microsecond.
 //
-// The server's own gettimeofday() is replaced (preload/redis_clock.cc), so keys expire by that clock, too. What nodes
-// remember of denials goes by the clock of the machine, so they do not; tests/fleet_nodes_test.cc has that.
+// preload/redis_clock.cc replaces gettimeofday() of the server, so keys expire by that clock, too. Nodes cache denials
+// by the clock of the machine, so they cache none here; fleet_nodes_test.cc tests that.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,18 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "fleet/fleet_store.h"
 #include "fleet/redis_script.h"
+#include "fleet_node.h"
+#include "read_file.h"
 #include "redis_server.h"
 #include "scenario.h"
 #include "seed.h"
@@ -37,7 +33,7 @@ namespace {
 
 constexpr std::size_t kNodes = 3;
 
-// Eight bytes that another process looks at.
+// A time that another process reads, in a file.
 class SharedTime {
  public:
   SharedTime() {
@@ -64,18 +60,12 @@ class SharedTime {
   std::int64_t* now_us_ = nullptr;
 };
 
-struct Node {
-  explicit Node(const std::string& url) {
-    FleetStoreOptions options{.target = redis::parse_url(url).value()};
-    options.remembers_denials = false;
-    options.lane.deadline = Micros{20'000'000};  // machines that run tests are busy
-    options.lane.client.silence = Micros{20'000'000};
-    store = std::make_shared<FleetStore>(options);
-    limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 1'000, .shared = store});
-  }
-  std::shared_ptr<FleetStore> store;
-  std::unique_ptr<Limiter> limiter;
-};
+std::unique_ptr<Node> make_node(const std::string& url) {
+  fleet::FleetStoreOptions options = with_deadline(Micros{20'000'000});  // machines that run tests are busy
+  options.remembers_denials = false;
+  options.pipeline.client.silence = options.pipeline.deadline;
+  return std::make_unique<Node>(url, options, 1'000);
+}
 
 class FleetByClock : public ::testing::Test {
  protected:
@@ -85,26 +75,23 @@ class FleetByClock : public ::testing::Test {
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
     const std::string info = call_redis(server_->port(), {"INFO", "server"}).text;
-    if (info.find("valkey_version") != info.npos) GTEST_SKIP() << "Valkey goes on by itself between two looks";
+    if (info.find("valkey_version") != info.npos) GTEST_SKIP() << "the clock of Valkey moves between two calls";
     ASSERT_EQ(call_redis(server_->port(), {"TIME"}).items.at(1).text, std::to_string(kNow % 1'000'000))
-        << "this redis-server is not told the time by us";
-    for (auto& node : nodes_) node = std::make_unique<Node>("redis://" + server_->address());
+        << "this redis-server does not use the clock of the test";
+    for (auto& node : nodes_) node = make_node("redis://" + server_->address());
     settle(kNow);
   }
 
-  // Begins anew at any time: every node has heard what time it is there.
+  // Sets the clock, and waits until every node has an answer with the new time.
   void settle(std::int64_t now_us) {
     time_.set(now_us);
     const Limit limit = limit_of("1/s burst 1000000", Algorithm::token_bucket);
     const Charge peek{"warm", &limit, 0};
     for (auto& node : nodes_) {
-      bool is_strict = false;
-      for (int i = 0; i < 12'000 && !is_strict; ++i) {
+      ASSERT_TRUE(until([&] {
         const auto verdict = node->limiter->check_all({&peek, 1});
-        is_strict = verdict && verdict->decisions[0].decided_by == DecidedBy::strict;
-        if (!is_strict) std::this_thread::sleep_for(std::chrono::milliseconds{5});
-      }
-      ASSERT_TRUE(is_strict);
+        return verdict && verdict->decisions[0].decided_by == DecidedBy::strict;
+      }));
     }
   }
 
@@ -113,7 +100,7 @@ class FleetByClock : public ::testing::Test {
   std::array<std::unique_ptr<Node>, kNodes> nodes_;
 
  public:
-  // Asks the nodes by turns; an answer that is not Redis's is told by its limit.
+  // The nodes by turns.
   Limiter& at(std::int64_t now_us) {
     time_.set(now_us);
     return *nodes_[turn_++ % kNodes]->limiter;
@@ -121,15 +108,15 @@ class FleetByClock : public ::testing::Test {
   static Decision strict(const Result<Decision>& decision) {
     if (!decision || decision->decided_by != DecidedBy::strict) return {.limit = -1};
     Decision out = *decision;
-    out.decided_by = DecidedBy::here;  // as the oracle calls it
+    out.decided_by = DecidedBy::here;  // as in answers of the oracle
     return out;
   }
-  // What only a store asks for, of no node.
-  void run(ScriptRequest& request, std::int64_t now_us) {
+  // A request that only a store can make, without a node.
+  void run(fleet::ScriptRequest& request, std::int64_t now_us) {
     time_.set(now_us);
-    ScriptCall call("weir:");
+    fleet::ScriptCall call("weir:");
     ASSERT_TRUE(call.add(request));
-    std::vector<std::string> words{"EVAL", std::string(redis_script())};
+    std::vector<std::string> words{"EVAL", std::string(fleet::redis_script())};
     for (const std::string_view word : call.words(0, now_us)) words.emplace_back(word);
     const resp::Value reply = RedisClient(server_->port()).call(words);
     std::vector<std::int64_t> numbers;
@@ -157,7 +144,7 @@ class FleetEngine final : public Engine {
   }
   Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
     const Charge charge{key_, &limit_, cost};
-    ScriptRequest request{.what = ScriptRequest::What::undo, .charges = {&charge, 1}, .charged_us = at};
+    fleet::ScriptRequest request{.what = fleet::ScriptRequest::What::undo, .charges = {&charge, 1}, .charged_us = at};
     fleet_.run(request, now);
     Decision decision = check(now, 0);
     decision.allowed = true;
@@ -202,9 +189,7 @@ class FleetPlayer final : public scenario::Engine {
 TEST_F(FleetByClock, PlaysEveryScenario) {
   std::size_t played = 0;
   for (const auto& entry : std::filesystem::directory_iterator(WEIR_SOURCE_DIR "/tests/scenarios")) {
-    std::ifstream file(entry.path());
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    const auto scenarios = scenario::parse_scenarios(text, entry.path().filename().string());
+    const auto scenarios = scenario::parse_scenarios(read_file(entry.path()), entry.path().filename().string());
     ASSERT_TRUE(scenarios) << scenarios.error().message;
     for (const scenario::Scenario& one : *scenarios) {
       const auto first = std::ranges::find_if(one.lines, [](const auto& line) { return line.now_us > 0; });
@@ -217,20 +202,18 @@ TEST_F(FleetByClock, PlaysEveryScenario) {
   EXPECT_GT(played, 50u);
 }
 
-// Load on all nodes at once, three times what the limit lets through, and the same on one limiter of this process.
+// Load on all nodes at once, three times what the limit admits, and the same load on one limiter of this process.
 class FleetUnderLoad : public FleetByClock {
  protected:
   void go_to(std::int64_t now_us) {
     time_.set(now_us);
     clock_->set(Micros{now_us});
   }
-  // Of each node's `work`, all that was told, in order of size: who came first does not matter.
+  // Runs `work` for each node, and returns all results in the order of their size.
   std::vector<std::int64_t> on_nodes(
       const std::function<void(std::size_t, Limiter&, std::vector<std::int64_t>&)>& work) {
     std::array<std::vector<std::int64_t>, kNodes> told;
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < kNodes; ++i) threads.emplace_back([&, i] { work(i, *nodes_[i]->limiter, told[i]); });
-    for (std::thread& thread : threads) thread.join();
+    on_threads(kNodes, [&](std::size_t i) { work(i, *nodes_[i]->limiter, told[i]); });
     return sorted(told);
   }
   std::vector<std::int64_t> on_one(const std::function<void(std::size_t, Limiter&, std::vector<std::int64_t>&)>& work) {
@@ -244,7 +227,7 @@ class FleetUnderLoad : public FleetByClock {
     std::ranges::sort(all);
     return all;
   }
-  // What was admitted, by its delay; what was denied, as -1; what Redis did not say, as -2.
+  // The delay of an admitted request; -1: denied; -2: Redis did not decide it.
   static std::int64_t word_for(const Result<Decision>& decision) {
     if (!decision || (decision->decided_by != DecidedBy::strict && decision->decided_by != DecidedBy::here)) return -2;
     return decision->allowed ? decision->delay.count() : -1;
@@ -268,11 +251,11 @@ TEST_F(FleetUnderLoad, AdmitsWhatOneLimiterDoes) {
         }
       };
       const auto by_fleet = on_nodes(work), by_one = on_one(work);
-      ASSERT_EQ(by_fleet, by_one) << to_string(algorithm) << ", step " << step;
+      ASSERT_EQ(by_fleet, by_one) << weir::to_string(algorithm) << ", step " << step;
       admitted += std::ranges::count_if(by_fleet, [](std::int64_t word) { return word >= 0; });
     }
-    EXPECT_GT(admitted, 60) << to_string(algorithm);
-    EXPECT_LT(admitted, 150) << to_string(algorithm);
+    EXPECT_GT(admitted, 60) << weir::to_string(algorithm);
+    EXPECT_LT(admitted, 150) << weir::to_string(algorithm);
     ASSERT_NO_FATAL_FAILURE(settle(kNow));
   }
 }
@@ -284,7 +267,7 @@ TEST_F(FleetUnderLoad, ReservesWhatOneLimiterDoesAndSettlesElsewhere) {
       go_to(kNow + step * 10'000'000);
       const Charge most{"reserved", &limit, 3}, actual{"reserved", &limit, 1};
       const auto id = [&](std::size_t node, int i) {
-        return std::string(to_string(algorithm)) + std::to_string(step) + "-" + std::to_string(node) + "-" +
+        return std::string(weir::to_string(algorithm)) + std::to_string(step) + "-" + std::to_string(node) + "-" +
                std::to_string(i);
       };
       const auto reserve = [&](std::size_t node, Limiter& limiter, std::vector<std::int64_t>& told) {
@@ -299,12 +282,12 @@ TEST_F(FleetUnderLoad, ReservesWhatOneLimiterDoesAndSettlesElsewhere) {
           told.push_back(settled ? 1 : 0);
         }
       };
-      ASSERT_EQ(on_nodes(reserve), on_one(reserve)) << to_string(algorithm) << ", step " << step;
-      ASSERT_EQ(on_nodes(settle_next), on_one(settle_next)) << to_string(algorithm) << ", step " << step;
+      ASSERT_EQ(on_nodes(reserve), on_one(reserve)) << weir::to_string(algorithm) << ", step " << step;
+      ASSERT_EQ(on_nodes(settle_next), on_one(settle_next)) << weir::to_string(algorithm) << ", step " << step;
       const Charge peek{"reserved", &limit, 0};
       const auto left = nodes_[0]->limiter->check_all({&peek, 1}), expected = one_.check_all({&peek, 1});
       ASSERT_TRUE(left && expected);
-      ASSERT_EQ(strict(left->decisions[0]), expected->decisions[0]) << to_string(algorithm) << ", step " << step;
+      ASSERT_EQ(strict(left->decisions[0]), expected->decisions[0]) << weir::to_string(algorithm) << ", step " << step;
     }
     ASSERT_NO_FATAL_FAILURE(settle(kNow));
   }
@@ -320,7 +303,7 @@ TEST_F(FleetUnderLoad, HoldsAsManyPermitsInFlightAsOneLimiterDoes) {
     const auto acquire = [&](std::size_t node, Limiter& limiter, std::vector<std::int64_t>& told) {
       for (int i = 0; i < 20; ++i) told.push_back(word_for(limiter.acquire("held", id(node, i), limit)));
     };
-    // Those of the next node, whoever was let in. In every second step nobody does, and they lapse.
+    // Each node releases the ids of the next node. In every second step none does, and the permits expire.
     const auto release_all = [&](std::size_t node, Limiter& limiter, std::vector<std::int64_t>& told) {
       std::int64_t count = 0;
       for (int i = 0; i < 20; ++i) count += limiter.release("held", id((node + 1) % kNodes, i)).value() ? 1 : 0;
@@ -334,7 +317,7 @@ TEST_F(FleetUnderLoad, HoldsAsManyPermitsInFlightAsOneLimiterDoes) {
   }
 }
 
-// PR8: in process as in Redis, through all that lies between.
+// Random traces through the whole path: limiter, store, connection and script.
 class FleetTraces : public FleetByClock {
  protected:
   void play(std::uint64_t traces, std::size_t ops) {
@@ -354,7 +337,7 @@ class FleetTraces : public FleetByClock {
 
 TEST_F(FleetTraces, AnswersLikeTheOracle) { play(70, 200); }
 
-// A key, of which any node reserves and any settles.
+// A key that any node reserves from and any node settles.
 class FleetReserver final : public Reserver {
  public:
   explicit FleetReserver(FleetByClock& fleet) : fleet_(fleet), key_(fleet.next_key()) {}
@@ -389,13 +372,14 @@ class FleetReserver final : public Reserver {
   Charge charge_{};
 };
 
-// Nine reservations of 100, one every other minute, all cancelled in one microsecond, admitted 400 of 100 here.
+// Nine reservations of 100, one every other minute, all cancelled in one microsecond. They once admitted 400 here.
 TEST_F(FleetTraces, ASettlementAdmitsTheLimitOnce) {
   for (const Algorithm algorithm : kChecked) {
     const Limit limit = limit_of("100/minute", algorithm);
     FleetReserver key(*this);
     for (std::int64_t i = 0; i < 9; ++i) {
-      ASSERT_TRUE(key.reserve(limit, std::to_string(i), 100, kNow + i * 120'000'000).allowed) << to_string(algorithm);
+      ASSERT_TRUE(key.reserve(limit, std::to_string(i), 100, kNow + i * 120'000'000).allowed)
+          << weir::to_string(algorithm);
     }
     const std::int64_t now = kNow + 9 * 120'000'000;
     std::int64_t admitted = 0;
@@ -403,7 +387,7 @@ TEST_F(FleetTraces, ASettlementAdmitsTheLimitOnce) {
       if (i >= 0) key.commit(limit, std::to_string(i), 0, now);
       while (admitted < 1'000 && key.charge(limit, 10, now).allowed) admitted += 10;
     }
-    EXPECT_EQ(admitted, 100) << to_string(algorithm);
+    EXPECT_EQ(admitted, 100) << weir::to_string(algorithm);
   }
 }
 

@@ -10,11 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <optional>
-#include <random>
 
 #include "cluster_key.h"
-#include "fleet_node.h"
+#include "fleet_seam_bound.h"
 #include "redis_fleet.h"
 
 namespace weir::test {
@@ -48,7 +46,7 @@ class Servers {
     master(i).resume();
     replica(i).resume();
   }
-  // The replica has all that the master was told before this.
+  // Whether the replica has every write that the master had by now.
   bool is_replicated(std::size_t i) const {
     const std::int64_t written = offset_of(master(i), "master_repl_offset");
     return written >= 0 && until([&] { return offset_of(replica(i), "slave_repl_offset") >= written; });
@@ -58,7 +56,7 @@ class Servers {
     is_swapped_[i] = !is_swapped_[i];
     return true;
   }
-  // Both masters must agree that it may, so it is asked again.
+  // A majority of the masters must vote for it, so the test asks again.
   bool fail_over(std::size_t i) {
     return until([&] {
              call_redis(replica(i).port(), {"CLUSTER", "FAILOVER"});
@@ -66,7 +64,7 @@ class Servers {
            }) &&
            has_taken_over(i);
   }
-  // The one that was the master before follows.
+  // Waits until the old master is a replica of the new one.
   bool is_whole(std::size_t i) const {
     return until([&] {
       const std::string info = call_redis(replica(i).port(), {"INFO", "replication"}).text;
@@ -79,32 +77,28 @@ class Servers {
   std::array<bool, kKeys> is_swapped_{};
 };
 
-struct SeamNode {
+struct SeamNode : Knowledge<kKeys> {
   SeamNode(const std::string& url, std::size_t keys) {
-    FleetStoreOptions options = with_deadline(kDeadline);
-    options.keeper.believed = Micros{2'000'000};
+    fleet::FleetStoreOptions options = with_deadline(kDeadline);
+    options.membership.believed = Micros{2'000'000};
     node = std::make_unique<Node>(url, options, keys);
   }
   bool is_sharing(const std::string& key) const { return node->store->handover().concerns(slot_of_key(key)); }
 
   std::unique_ptr<Node> node;
-  // Of each key: what Redis last said is used, and the most that this node may have admitted while others could not
-  // know of it. The node may know more than the test does, never less.
-  std::array<std::optional<std::int64_t>, kKeys> heard{};
-  std::array<std::int64_t, kKeys> alone{}, most_alone{};
+  std::array<std::int64_t, kKeys> most_alone{};
 };
 
-class World {
+class World : public SeamBound<SeamNode, kKeys> {
  public:
   World(Servers& servers, std::uint64_t seed)
-      : limit_(limit_of("60/year", seed % 2 == 0 ? Algorithm::fixed_window : Algorithm::token_bucket)),
+      : SeamBound(limit_of("60/year", seed % 2 == 0 ? Algorithm::fixed_window : Algorithm::token_bucket), seed),
         servers_(servers),
-        seed_(seed),
-        dice_(seed) {
+        seed_(seed) {
     for (std::size_t i = 0; i < kKeys; ++i) names_[i] = key_on(i, "s" + std::to_string(seed) + "/");
     for (std::size_t i = 0; i < kNodes; ++i) nodes_.push_back(std::make_unique<SeamNode>(servers.url(), 1));
     for (const auto& node : nodes_) {
-      EXPECT_TRUE(until([&] { return is_strict(*node->node) && node->node->store->seat().nodes == kNodes; }));
+      EXPECT_TRUE(until([&] { return is_strict(*node->node) && node->node->store->rank().nodes == kNodes; }));
     }
   }
 
@@ -126,20 +120,11 @@ class World {
     if (std::string why = rest(); !why.empty()) return why;
     return drain();
   }
-  std::string text() const {
-    std::string out = std::string(to_string(limit_.algorithm)) + ", " + tally_.text();
-    for (std::size_t key = 0; key < kKeys; ++key) {
-      out += ", key " + std::to_string(key) + ": " + std::to_string(net_[key]) + " of " + std::to_string(bound(key));
-    }
-    std::uint64_t evicted = 0;
-    for (const auto& node : nodes_) evicted += node->node->limiter->stats().evicted;
-    return out + ", " + std::to_string(evicted) + " keys evicted";
+  std::string text() const override {
+    return std::string(weir::to_string(limit_.algorithm)) + ", " + tally_.text() + sums();
   }
 
  private:
-  std::int64_t draw(std::int64_t below) {
-    return static_cast<std::int64_t>(dice_() % static_cast<std::uint64_t>(below));
-  }
   SeamNode& some_node() { return *nodes_[static_cast<std::size_t>(draw(kNodes))]; }
   std::vector<std::size_t> some_keys(std::size_t least) {
     std::vector<std::size_t> keys{0, 1, 2};
@@ -159,17 +144,6 @@ class World {
   std::int64_t part(const SeamNode& node, std::size_t key) const {
     const std::int64_t left = limit_.capacity - std::min(limit_.capacity, node.heard[key].value_or(0));
     return (left + static_cast<std::int64_t>(kNodes) - 1) / static_cast<std::int64_t>(kNodes);
-  }
-  std::int64_t bound(std::size_t key) const {
-    std::int64_t all = limit_.capacity + once_more_[key];
-    for (const auto& node : nodes_) all += node->alone[key];
-    return all;
-  }
-  std::string broken_bound() const {
-    for (std::size_t key = 0; key < kKeys; ++key) {
-      if (net_[key] > bound(key)) return last_ + ": key " + std::to_string(key) + ": " + text();
-    }
-    return {};
   }
   // What a node admits by itself, others may admit once more in Redis. Its share may have begun before the last answer.
   static void decides_alone(SeamNode& node, std::size_t key) {
@@ -209,7 +183,7 @@ class World {
     }
     open_.push_back(std::move(made));
   }
-  // Nodes do not know of what comes back in Redis, and Redis has it once more.
+  // Nodes do not know what Redis has refunded, and Redis admits it once more.
   void commit() {
     if (open_.empty()) return;
     const auto which = static_cast<std::size_t>(draw(static_cast<std::int64_t>(open_.size())));
@@ -267,7 +241,7 @@ class World {
     servers_.resume(server);
   }
 
-  // The replica takes over when it has all that its master was told: nothing is lost, though checks go on meanwhile.
+  // The replica takes over with all writes of its master: nothing is lost, though checks go on meanwhile.
   std::string fail_over(std::size_t server) {
     last_ = "failover";
     some_checks(3);
@@ -317,7 +291,7 @@ class World {
     }
   }
 
-  // All is well again: Redis gets every charge and decides alone. What it does not have was admitted beyond the limit.
+  // No fault any more: Redis gets every charge and decides alone. What it lacks was admitted beyond the limit.
   std::string rest() {
     last_ = "at rest";
     for (const auto& node : nodes_) {
@@ -339,11 +313,7 @@ class World {
         node->alone[key] = 0;
         node->most_alone[key] = part(*node, key);
       }
-      const std::int64_t used = *nodes_[0]->heard[key];
-      if (!may_lack_[key] && used < std::min(net_[key], limit_.capacity)) {
-        return "key " + std::to_string(key) + ": Redis has " + std::to_string(used) + " charges: " + text();
-      }
-      once_more_[key] = std::max<std::int64_t>(0, net_[key] - used);
+      if (std::string why = note_used(key, *nodes_[0]->heard[key]); !why.empty()) return why;
     }
     return broken_bound();
   }
@@ -364,31 +334,20 @@ class World {
     std::int64_t cost;
   };
 
-  const Limit limit_;
   Servers& servers_;
   const std::uint64_t seed_;
-  std::mt19937_64 dice_;
   std::array<std::string, kKeys> names_;
-  std::vector<std::unique_ptr<SeamNode>> nodes_;
-  std::array<std::int64_t, kKeys> net_{}, once_more_{};
   std::array<bool, kKeys> is_outage_{};
-  std::array<bool, kKeys> may_lack_{};  // Redis, charges: a refund that is not known to have failed
-  std::int64_t parts_ = 0;              // of the server that is unavailable
+  std::int64_t parts_ = 0;  // of the server that is unavailable
   std::vector<Reservation> open_;
-  std::uint64_t next_id_ = 0;
-  Tally tally_;
-  std::string last_;
 };
 
-void run_seeds(std::uint64_t from, std::uint64_t count, int rounds) {
-  if (const char* const one = std::getenv("WEIR_SEED"); one != nullptr) {
-    from = std::strtoull(one, nullptr, 10);
-    count = 1;
-  }
+void run_seeds(std::uint64_t first, std::uint64_t count, int rounds) {
+  const Seeds seeds = seeds_or_given(first, count);
   auto cluster = RedisCluster::start({"--cluster-require-full-coverage", "no", "--appendonly", "yes"});
   ASSERT_TRUE(cluster) << cluster.error().message;
   Servers servers(**cluster);
-  for (std::uint64_t seed = from; seed < from + count; ++seed) {
+  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     World world(servers, seed);
     const std::string why = world.run(rounds);
     std::cout << "WEIR_SEED=" << seed << ": " << world.text() << "\n";

@@ -1,7 +1,7 @@
 // A fleet whose Redis is scripted: the script itself in Lua, in virtual time, and nodes with the store of the program,
 // each behind a line on which calls are lost, answered late, cut off or not sent.
 //
-// There is no thread: the test does what a node's keeper would. Fixture of fleet_seam_model_test.cc.
+// There is no thread: the test does what the background work of a node would. Fixture of fleet_seam_model_test.cc.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,37 +19,32 @@
 #include <utility>
 #include <vector>
 
+#include "cluster_key.h"
 #include "fleet/fleet_store.h"
 #include "fleet/key_name.h"
-#include "fleet/redis_key.h"
 #include "fleet/redis_script.h"
 #include "lua_redis.h"
-#include "redis/slot.h"
 #include "store_fixture.h"
 
 namespace weir::test {
 
-using What = ScriptRequest::What;
+using What = fleet::ScriptRequest::What;
+using State = fleet::ScriptRequest::State;
 
 inline constexpr std::int64_t kEpoch_us = 1'794'701'843'991'953;
 inline constexpr std::size_t kKeys = 4, kServers = 2;
 
 inline std::string name_of(std::size_t key) { return "k" + std::to_string(key); }
-// -1 if it is none of those that are counted.
+// The number of a key; -1 if the test does not count it.
 inline int key_of(std::string_view name) { return name.size() == 2 && name[0] == 'k' ? name[1] - '0' : -1; }
 
-inline int slot_of(std::size_t key) {
-  const std::string name = name_of(key);
-  std::string head;
-  append_redis_head(head, kTicketMark, redis_tag(subject_of(name)));
-  return redis::slot_of(head);
-}
+inline int slot_of(std::size_t key) { return slot_of_key(name_of(key)); }
 
 // What happens to a call.
 enum class Fate { answered, unsent, lost, late, broken, broken_first };
 
 struct Redis {
-  std::shared_ptr<LuaRedis> lua = std::make_shared<LuaRedis>(redis_script());
+  std::shared_ptr<LuaRedis> lua = std::make_shared<LuaRedis>(fleet::redis_script());
   LuaDatabase database;
   bool is_cluster = false;
   Micros now{1'000'000'000};
@@ -59,98 +54,89 @@ struct Redis {
     return is_cluster ? static_cast<std::size_t>(name.back()) % kServers : 0;
   }
 
-  // As few calls as can be: a key under another version of its limit goes into the next. Whether they were understood.
-  bool run(std::span<Question> questions) {
-    ScriptCall call("weir:");
-    std::vector<std::unique_ptr<Ask>> asks;
-    for (Question& question : questions) {
-      Ask& ask = *asks.emplace_back(std::make_unique<Ask>());
-      ask.fill(question.what, question.charges, question.id, question.lasts, question.charged_us);
-      if (call.add(ask.request)) continue;
-      if (asks.size() == 1) return false;
-      const std::size_t first = asks.size() - 1;
-      return run(questions.first(first)) && run(questions.subspan(first));
+  // Makes as few calls as possible: a key under another version of its limit needs another call. False after an error.
+  bool run(std::span<fleet::ScriptRequest> requests) {
+    fleet::ScriptCall call("weir:");
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (call.add(requests[i])) continue;
+      if (i == 0) return false;
+      return run(requests.first(i)) && run(requests.subspan(i));
     }
     ++calls;
     now += Micros{50};  // no two calls have the same time
     const auto read = lua->call(database, now_us(), call);
     EXPECT_TRUE(read) << read.error().message;
-    for (std::size_t i = 0; i < questions.size(); ++i) {
-      questions[i].ruling = asks[i]->request.ruling;
-      questions[i].decided_us = call.now_us();
-      std::ranges::copy(asks[i]->decisions, questions[i].decisions.begin());
-      std::ranges::copy(asks[i]->reserved, questions[i].reserved.begin());
-    }
+    for (fleet::ScriptRequest& request : requests) request.decided_us = call.now_us();
     return read.has_value();
   }
 };
 
-// What Redis last told a node of a key.
+// The last answer of Redis to a node about a key.
 struct Heard {
   std::int64_t used = 0, at_us = 0;
   Micros until{0};  // then it is full again
 };
 
 // A node's connections, one to each server.
-struct Line final : Transport {
+struct Line final : fleet::Transport {
   explicit Line(Redis& its) : redis(its) {}
 
-  // Questions that are tied go in one call. In a cluster each other one is a call.
-  void run(std::span<Question> questions) override {
-    for (Question& question : questions) question.state = Ask::State::failed;
+  // Requests that are tied go in one call. In a cluster each other one is a call.
+  void run(std::span<fleet::ScriptRequest> requests) override {
+    for (fleet::ScriptRequest& request : requests) request.state = State::failed;
     if (const auto other = std::exchange(meanwhile, {})) other();
-    while (!questions.empty()) {
-      std::size_t count = redis.is_cluster ? 1 : questions.size();
-      while (count < questions.size() && questions[count - 1].is_tied) ++count;
-      run_call(questions.first(count));
-      questions = questions.subspan(count);
+    while (!requests.empty()) {
+      std::size_t count = redis.is_cluster ? 1 : requests.size();
+      while (count < requests.size() && requests[count - 1].is_tied) ++count;
+      run_call(requests.first(count));
+      requests = requests.subspan(count);
     }
   }
-  void run_call(std::span<Question> questions) {
-    const std::size_t server = redis.server_of(questions[0].charges[0].key);
+  void run_call(std::span<fleet::ScriptRequest> requests) {
+    const std::size_t server = redis.server_of(requests[0].charges[0].key);
     const bool is_meant = server == fate_server;
     if (is_cut[server] || (is_meant && fate == Fate::unsent)) return;
     const Fate what = is_meant ? std::exchange(fate, Fate::answered) : Fate::answered;
-    const bool is_executed = what != Fate::lost && what != Fate::broken_first && redis.run(questions);
-    for (Question& question : questions) {
+    const bool is_executed = what != Fate::lost && what != Fate::broken_first && redis.run(requests);
+    for (fleet::ScriptRequest& request : requests) {
       if (what == Fate::answered && is_executed) {
-        question.state = Ask::State::answered;
-        if (question.what != What::look && question.what != What::undo) hear(question.charges, question);
+        request.state = State::answered;
+        if (request.what != What::look && request.what != What::undo) hear(request.charges, request);
       } else {
-        question.is_in_doubt = true;
+        request.is_in_doubt = true;
       }
-      const bool has_doubt = question.what == What::charge || question.what == What::once ||
-                             question.what == What::reserve || question.what == What::overdraw ||
-                             question.what == What::undo;
-      if ((what == Fate::lost || what == Fate::late) && has_doubt) give_up(question, is_executed);
+      const bool has_doubt = request.what == What::charge || request.what == What::once ||
+                             request.what == What::reserve || request.what == What::overdraw ||
+                             request.what == What::undo;
+      if ((what == Fate::lost || what == Fate::late) && has_doubt) give_up(request, is_executed);
     }
   }
-  // Its reply will come, or its connection break.
-  void give_up(Question& question, bool is_executed) {
-    std::vector<Doubt::Part> parts;
-    for (const Charge& charge : question.charges) {
-      parts.push_back({std::string(std::string_view(KeyName(charge))), *charge.limit, charge.cost});
+  // The call timed out. Its reply comes later, or its connection breaks.
+  void give_up(fleet::ScriptRequest& request, bool is_executed) {
+    std::vector<fleet::Doubt::Part> parts;
+    for (const Charge& charge : request.charges) {
+      parts.push_back({std::string(std::string_view(fleet::KeyName(charge))), *charge.limit, charge.cost});
     }
-    question.doubt =
-        std::make_shared<Doubt>(question.what, parts, std::string(question.id), settle, question.charged_us);
-    const bool is_charged = is_executed && question.ruling == ScriptRequest::Ruling::allowed;
+    request.doubt =
+        std::make_shared<fleet::Doubt>(request.what, parts, std::string(request.id), settle, request.charged_us);
+    const bool is_charged = is_executed && request.ruling == fleet::ScriptRequest::Ruling::allowed;
     std::vector<Decision> decisions;
-    if (is_executed) decisions.assign(question.decisions.begin(), question.decisions.end());
-    late.push_back([this, doubt = question.doubt, is_charged, is_executed, at = question.decided_us, decisions] {
+    if (is_executed) decisions.assign(request.decisions.begin(), request.decisions.end());
+    late.push_back([this, doubt = request.doubt, is_charged, is_executed, at = request.decided_us, decisions] {
       doubt->resolve(is_charged, at, decisions, !is_executed);
       if (doubt->what() == What::undo) return;
       for (std::size_t i = 0; i < decisions.size(); ++i) {
-        const Doubt::Part& part = doubt->parts()[i];
+        const fleet::Doubt::Part& part = doubt->parts()[i];
         if (part.cost > 0) hear(part.key(), part.limit, decisions[i], at);
       }
     });
   }
-  void hear(std::span<const Charge> charges, const Question& question) {
+  void hear(std::span<const Charge> charges, const fleet::ScriptRequest& request) {
     for (std::size_t i = 0; i < charges.size(); ++i) {
-      hear(charges[i].key, *charges[i].limit, question.decisions[i], question.decided_us);
+      hear(charges[i].key, *charges[i].limit, request.decisions[i], request.decided_us);
     }
   }
-  // Nothing left under the lower version says only that at least its capacity is used.
+  // If the lower version has nothing left, at least its capacity is used.
   void hear(std::string_view name, const Limit& limit, const Decision& decision, std::int64_t at_us) {
     const int key = key_of(name);
     if (key < 0) return;
@@ -170,47 +156,43 @@ struct Line final : Transport {
   Fate fate = Fate::answered;  // of the next call to this server
   std::size_t fate_server = 0;
   std::function<void()> meanwhile;  // while the next call is in flight
-  Doubt::Settle settle;
+  fleet::Doubt::Settle settle;
   std::array<std::optional<Heard>, kKeys> heard{};
-  std::vector<std::function<void()>> late;  // what will be known of calls that were given up
+  std::vector<std::function<void()>> late;  // the outcomes of calls that timed out, for later
 };
 
-// What is drawn for a whole history.
+// The random settings of a history.
 struct Setting {
   Algorithm algorithm = Algorithm::fixed_window;
   bool is_fast = false;       // a bucket that refills while the history lasts
-  bool is_cluster = false;    // of Redis
-  bool is_small = false;      // the nodes' tables: shares are evicted
-  bool is_forgetful = false;  // the nodes' memories of what Redis said
-  bool is_calm = false;       // only outages of all nodes: nearly nothing may be admitted beside the limit
+  bool is_cluster = false;    // Redis is a cluster
+  bool is_small = false;      // the nodes' tables are small: shares are evicted
+  bool is_forgetful = false;  // the nodes' memories of answers are small
+  bool is_calm = false;       // only outages of all nodes: almost nothing is admitted beyond the limit
 
   std::string text() const {
-    return std::string(name_of_algorithm(algorithm)) + (is_fast ? ", fast" : "") + (is_cluster ? ", cluster" : "") +
+    return std::string(weir::to_string(algorithm)) + (is_fast ? ", fast" : "") + (is_cluster ? ", cluster" : "") +
            (is_small ? ", small tables" : "") + (is_forgetful ? ", forgetful" : "") + (is_calm ? ", calm" : "");
-  }
-  static std::string_view name_of_algorithm(Algorithm algorithm) {
-    return algorithm == Algorithm::fixed_window     ? "fixed_window"
-           : algorithm == Algorithm::sliding_window ? "sliding_window"
-           : algorithm == Algorithm::sliding_log    ? "sliding_log"
-                                                    : "token_bucket";
   }
 };
 
 struct SeamNode {
-  SeamNode(Redis& redis, std::uint32_t rank, std::uint32_t nodes, const Setting& its = {})
-      : line(std::make_shared<Line>(redis)), seat{rank, nodes}, setting(its) {
+  SeamNode(Redis& redis, std::uint32_t place, std::uint32_t nodes, const Setting& its = {})
+      : line(std::make_shared<Line>(redis)), rank{place, nodes}, setting(its) {
     start({});
   }
-  void start(Keepsake kept) {
-    here = MemoryStore::open({.keys = setting.is_small ? 1u : 1'000u}, clock).value();
-    FleetStoreOptions options{.kept = std::move(kept), .transport = line};
-    if (setting.is_cluster) options.target.layout = redis::Layout::cluster;
+  void start(fleet::SavedFleetState kept) {
+    here = store::MemoryStore::open({.keys = setting.is_small ? 1u : 1'000u}, clock).value();
+    fleet::FleetStoreOptions options{.kept = std::move(kept), .transport = line};
+    if (setting.is_cluster) options.target.layout = base::redis::Layout::cluster;
     if (setting.is_forgetful) options.memory_keys = 4;
     options.remembers_denials = true;
-    store = std::make_unique<FleetStore>(options);
+    store = std::make_unique<fleet::FleetStore>(options);
     store->use(*here);
-    store->local().sit(seat);
-    line->settle = [this](const Doubt& doubt, const Doubt::Outcome& outcome) { store->settle(doubt, outcome); };
+    store->fallback_store().set_rank(rank);
+    line->settle = [this](const fleet::Doubt& doubt, const fleet::Doubt::Outcome& outcome) {
+      store->settle(doubt, outcome);
+    };
     line->heard = {};
     for (std::size_t server = 0; server < kServers; ++server) {
       if (line->is_cut[server]) cut(server);
@@ -223,40 +205,51 @@ struct SeamNode {
       if (line->redis.server_of(name_of(key)) == server) store->handover().begin(slot_of(key));
     }
   }
-  // As its keeper does.
+  // Sends the undos that are due, as the background work does.
   void send_undos() {
-    const auto can_be_sent = [this](const Undo& one) { return !line->is_cut[line->redis.server_of(one.key)]; };
-    Undos& undos = store->keeper().undos();
-    for (Undo& undo : undos.take(line->redis.now, can_be_sent)) {
+    const auto can_be_sent = [this](const fleet::Undo& one) { return !line->is_cut[line->redis.server_of(one.key)]; };
+    fleet::Undos& undos = store->background().undos();
+    for (fleet::Undo& undo : undos.take(line->redis.now, can_be_sent)) {
       const Charge charge = undo.charge();
       Decision decision;
       std::int64_t reserved = 0;
-      Question question{.what = undo.asks(),
-                        .charges = {&charge, 1},
-                        .id = undo.id,
-                        .charged_us = undo.charged_us,
-                        .decisions = {&decision, 1}};
-      if (undo.is_reserved()) question.reserved = {&reserved, 1};
-      line->run({&question, 1});
-      if (question.doubt) question.doubt->decide(false);
-      undos.finish(std::move(undo), question.state, question.is_in_doubt, line->redis.now);
+      fleet::ScriptRequest request{.what = undo.asks(),
+                                   .charges = {&charge, 1},
+                                   .id = undo.id,
+                                   .charged_us = undo.charged_us,
+                                   .decisions = {&decision, 1}};
+      if (undo.is_reserved()) request.reserved = {&reserved, 1};
+      line->run({&request, 1});
+      if (request.doubt) request.doubt->decide(false);
+      undos.finish(std::move(undo), request.state, request.is_in_doubt, line->redis.now);
     }
+  }
+  // Sends one batch of unsynced charges, and returns what became of the call. Nothing if no batch can be sent now.
+  std::optional<State> write_back(std::size_t most) {
+    auto batch = store->write_backs().take(most, line->redis.now);
+    if (!batch) return {};
+    std::vector<Decision> decisions(batch->charges.size());
+    fleet::ScriptRequest request = batch->request(decisions);
+    line->run({&request, 1});
+    store->write_backs().finish(*std::move(batch), fleet::WriteBacks::reply_to(request), line->redis.now);
+    return request.state;
   }
   void hear_late() {
     for (const auto& one : std::exchange(line->late, {})) one();
   }
   bool is_synced() const {
-    return store->handover().is_none_pending() && store->owed().is_synced() && store->write_backs().is_empty();
+    return store->handover().is_none_pending() && store->unsynced_charges().is_synced() &&
+           store->write_backs().is_empty();
   }
   bool is_sharing(std::size_t key) const { return store->handover().concerns(setting.is_cluster ? slot_of(key) : -1); }
 
   std::shared_ptr<Line> line;
-  Seat seat;
+  fleet::NodeRank rank;
   const Setting setting;
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{kEpoch_us});
-  std::unique_ptr<MemoryStore> here;
-  std::unique_ptr<FleetStore> store;
-  Handover::Other report{};
+  std::unique_ptr<store::MemoryStore> here;
+  std::unique_ptr<fleet::FleetStore> store;
+  fleet::Handover::Other report{};
 };
 
 }  // namespace weir::test

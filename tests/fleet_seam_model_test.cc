@@ -11,13 +11,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "fleet_seam_model.h"
+#include "seed.h"
 
 namespace weir::test {
 namespace {
@@ -84,24 +84,24 @@ class World {
 
   double most() const { return static_cast<double>(limit_.capacity); }
   double whole_part(const SeamNode& node) const {
-    return static_cast<double>(std::max<std::int64_t>(1, part_of(limit_.capacity, node.seat)));
+    return static_cast<double>(std::max<std::int64_t>(1, fleet::part_of(limit_.capacity, node.rank)));
   }
   // This node's part of what it last heard was left.
   double part(const SeamNode& node, std::size_t key) const {
     const std::optional<Heard>& heard = node.line->heard[key];
     if (!heard || heard->until <= redis_.now || setting_.is_forgetful) return whole_part(node);
-    return static_cast<double>(left_of(limit_.capacity, heard->used, node.seat));
+    return static_cast<double>(fleet::left_of(limit_.capacity, heard->used, node.rank));
   }
-  // A node may decide by itself for a moment: others have not heard of what it does, nor it of theirs.
+  // A node may decide alone for a moment: other nodes do not know what it admits, nor it what they admit.
   void one_decides(const SeamNode& node) {
     for (std::size_t key = 0; key < kKeys; ++key) {
-      // While all shares have a say, nothing that a node does by itself is more than its share.
-      // It has told the others that it is synced, though: those that hear it let Redis decide alone.
+      // While all nodes decide by shares, a node alone admits no more than its share. But if it has reported that it is
+      // synced, the nodes that receive this let Redis decide alone.
       const bool are_on = std::ranges::all_of(nodes_, [&](const auto& one) { return one->is_sharing(key); });
       if (are_on && (nodes_count_ == 1 || node.line->is_any_cut() || !node.report.is_synced)) continue;
       if (node.is_sharing(key) && nodes_count_ > 1) {  // by a share that began earlier
-        ceiling_[key] = std::max(
-            ceiling_[key], std::max(most(), net_[key]) + static_cast<double>(part_of(limit_.capacity, node.seat)));
+        ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) +
+                                                    static_cast<double>(fleet::part_of(limit_.capacity, node.rank)));
       }
       const bool can_be_unknown = was_restarted_ || setting_.is_forgetful;
       const bool is_known = node.line->heard[key] && !setting_.is_forgetful;
@@ -160,7 +160,7 @@ class World {
     const std::vector<std::size_t> keys = some_keys();
     const std::int64_t cost = 1 + draw(3);
     std::vector<std::string> names;
-    const auto verdict = node.store->charge(charges_of(keys, names, some_limit(), cost));
+    const auto verdict = node.store->charge(charges_of(keys, names, some_limit(), cost), 0);
     if (!verdict && setting_.is_small) return;
     ASSERT_TRUE(verdict) << verdict.error().message;
     pass_time();
@@ -173,7 +173,7 @@ class World {
     made.keys = draw(2) == 0 ? some_keys() : std::vector{some_key()};
     made.used = draw(made.cost + 1);
     std::vector<std::string> names;
-    const auto verdict = node.store->reserve(charges_of(made.keys, names, some_limit(), made.cost), made.id, kLasts);
+    const auto verdict = node.store->reserve(charges_of(made.keys, names, some_limit(), made.cost), made.id, kLasts, 0);
     // What was not used of one that the node made stays charged.
     for (const std::size_t key : made.keys) is_exact_[key] = false;
     if (!verdict || !verdict->allowed) return;
@@ -186,7 +186,7 @@ class World {
     Reservation& made = open_[which];
     std::vector<std::string> names;
     SeamNode& node = *nodes_[made.node];
-    const auto verdict = node.store->commit(charges_of(made.keys, names, limit_, made.used), made.id);
+    const auto verdict = node.store->commit(charges_of(made.keys, names, limit_, made.used), made.id, 0);
     const bool is_settled = verdict.has_value();
     for (const std::size_t key : made.keys) {  // parts may be settled though others are not
       const bool is_apart = setting_.is_cluster && !node.line->is_cut[server_of(key)];
@@ -238,14 +238,14 @@ class World {
     node.hear_late();
     was_restarted_ = true;
     if (!node.is_synced()) is_exact_.fill(false);
-    Keepsake kept = node.store->close();
+    fleet::SavedFleetState kept = node.store->close();
     node.start(std::move(kept));
     one_decides(node);
     if (is_outage_ || node.line->is_any_cut()) {
       for (std::size_t key = 0; key < kKeys; ++key) ceiling_[key] += part(node, key);
     }
   }
-  // A node with little room is asked about other keys.
+  // Checks of other keys, for a node with a small table or memory.
   void make_noise(SeamNode& node) {
     if (setting_.is_small) {
       for (int i = 0; i < 300; ++i) {
@@ -269,34 +269,28 @@ class World {
     const std::string text = name_of(key);
     const Charge charge{.key = text, .limit = &wide, .cost = 0};
     Decision decision;
-    Question question{.what = What::look, .charges = {&charge, 1}, .decisions = {&decision, 1}};
+    fleet::ScriptRequest request{.what = What::look, .charges = {&charge, 1}, .decisions = {&decision, 1}};
     std::swap(redis_.database, database);
-    redis_.run({&question, 1});
+    redis_.run({&request, 1});
     std::swap(redis_.database, database);
     return wide.capacity - decision.remaining;
   }
 
-  // What its keeper does: undoes, writes back, beats.
+  // What the background work does: undos, write-backs, heartbeats.
   void keep(SeamNode& node) {
     if (node.line->is_any_cut()) return turn(node);
     node.send_undos();
-    if (auto batch = node.store->write_backs().take(setting_.is_cluster ? 1 : 100, redis_.now)) {
-      std::vector<Decision> decisions(batch->charges.size());
-      Question question = batch->question(decisions);
-      node.line->run({&question, 1});
-      node.store->write_backs().finish(
-          *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now);
-    }
+    static_cast<void>(node.write_back(setting_.is_cluster ? 1 : 100));
     turn(node);
   }
   void turn(SeamNode& node) {
     ++beats_;
-    Handover& handover = node.store->handover();
+    fleet::Handover& handover = node.store->handover();
     const bool is_cut = node.line->is_any_cut();
     if (!is_cut) {
       node.report = {redis_.now.count() / 1'000, handover.reports_synced(node.is_synced(), redis_.now)};
     }
-    std::vector<Handover::Other> others;
+    std::vector<fleet::Handover::Other> others;
     for (const auto& other : nodes_) {
       if (other.get() != &node) others.push_back(other->report);
     }
@@ -309,7 +303,7 @@ class World {
                   redis_.now);
   }
 
-  // The next call goes wrong. A connection that breaks leaves a charge in doubt.
+  // The next call fails. A connection that breaks leaves a charge in doubt.
   void draw_fate(Line& line, std::size_t server) {
     constexpr std::array kFates{Fate::unsent, Fate::lost, Fate::late, Fate::broken, Fate::broken_first};
     line.fate = kFates[static_cast<std::size_t>(draw(5))];
@@ -393,7 +387,7 @@ class World {
     if (is_over) is_outage_ = false;
   }
 
-  // All is well again: Redis has every charge, and decides alone.
+  // No fault any more: Redis gets every charge, and decides alone.
   std::string quiet() {
     for (const auto& node : nodes_) {
       node->line->is_cut = {};
@@ -406,7 +400,7 @@ class World {
     pass_time();
     for (const auto& node : nodes_) {
       if (!node->is_synced()) return "a node has unsynced charges at the end";
-      if (node->store->handover().is_on()) return "a node's share still has a say at the end";
+      if (node->store->handover().is_on()) return "a node still decides by its share at the end";
     }
     for (std::size_t key = 0; key < kKeys && !has_failed_over_ && !setting_.is_fast; ++key) {
       const auto in_redis = static_cast<double>(used(key, redis_.database));
@@ -432,7 +426,7 @@ class World {
   LuaDatabase snapshot_;
   std::vector<std::unique_ptr<SeamNode>> nodes_;
   std::array<double, kKeys> net_{}, ceiling_{};
-  std::array<bool, kKeys> is_exact_{};  // no charge is in doubt for good, and nothing that was reserved stays charged
+  std::array<bool, kKeys> is_exact_{};  // no charge stays in doubt, and no unused reservation stays charged
   Micros drained_at_{0};
   std::vector<Reservation> open_;
   std::uint64_t next_id_ = 0, beats_ = 0;
@@ -440,13 +434,10 @@ class World {
   std::string last_;
 };
 
-void run_seeds(std::uint64_t from, std::uint64_t count, int steps) {
-  if (const char* const one = std::getenv("WEIR_SEED"); one != nullptr) {
-    from = std::strtoull(one, nullptr, 10);
-    count = 1;
-  }
+void run_seeds(std::uint64_t first, std::uint64_t count, int steps) {
+  const Seeds seeds = seeds_or_given(first, count);
   int failures = 0;
-  for (std::uint64_t seed = from; seed < from + count && failures < 5; ++seed) {
+  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count && failures < 5; ++seed) {
     const std::string why = World(seed).run(steps);
     if (why.empty()) continue;
     ++failures;
@@ -454,7 +445,7 @@ void run_seeds(std::uint64_t from, std::uint64_t count, int steps) {
   }
 }
 
-// One reply in eight comes after its deadline: the node has decided by itself by then, and Redis has charged, too.
+// One reply in eight comes after its deadline. The node has decided alone by then, and Redis has charged, too.
 TEST(FleetSeamModel, ALateReplyIsChargedOnce) {
   for (const std::int64_t permits : {1'000, 100}) {
     Redis redis;
@@ -479,7 +470,7 @@ TEST(FleetSeamModel, ALateReplyIsChargedOnce) {
     const auto seen = node.store->check({.key = "k", .limit = &limit, .cost = 0});
     ASSERT_TRUE(seen && seen->decided_by == DecidedBy::strict);
     EXPECT_EQ(seen->remaining, permits - granted) << "of " << permits;
-    EXPECT_TRUE(node.store->owed().is_synced());
+    EXPECT_TRUE(node.store->unsynced_charges().is_synced());
   }
 }
 

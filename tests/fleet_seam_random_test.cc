@@ -10,11 +10,9 @@
 #include <array>
 #include <cstdlib>
 #include <mutex>
-#include <optional>
-#include <random>
 
-#include "fleet/share.h"
 #include "fleet_faults.h"
+#include "fleet_seam_bound.h"
 
 namespace weir::test {
 namespace {
@@ -23,16 +21,16 @@ constexpr std::size_t kKeys = 2;
 constexpr Micros kDeadline{40'000};
 
 // A node, and a proxy of its own before Redis.
-struct SeamNode {
+struct SeamNode : Knowledge<kKeys> {
   SeamNode(std::uint16_t redis, bool is_narrow, bool has_one_page)
       : proxy(FaultProxy::start(redis).value()), keys(has_one_page ? 1 : 10'000) {
-    if (is_narrow) options.lane.asks_max = 2;
-    options.lane.deadline = kDeadline;
-    options.keeper.believed = Micros{2'000'000};  // nobody waits long for one that was restarted
+    if (is_narrow) options.pipeline.requests_max = 2;
+    options.pipeline.deadline = kDeadline;
+    options.membership.believed = Micros{2'000'000};  // nodes do not wait long for one that was restarted
     start();
   }
   void start() { node = std::make_unique<Node>("redis://" + proxy->address(), options, keys); }
-  // As a server with a state file does.
+  // Stops and starts again with its saved state, as a server with a state file does.
   void restart() {
     options.kept = node->store->close();
     node.reset();
@@ -43,22 +41,17 @@ struct SeamNode {
 
   std::unique_ptr<FaultProxy> proxy;
   const std::size_t keys;
-  FleetStoreOptions options;
+  fleet::FleetStoreOptions options;
   std::unique_ptr<Node> node;
   bool is_cut = false;
-  // Of each key: what Redis last said is used, and the most that this node may have admitted while others could not
-  // know of it. The node may know more than the test does, never less.
-  std::array<std::optional<std::int64_t>, kKeys> heard{};
-  std::array<std::int64_t, kKeys> alone{};
 };
 
-class World {
+class World : public SeamBound<SeamNode, kKeys> {
  public:
   World(RedisServer& redis, std::uint64_t seed)
-      : limit_(limit_of("60/year", algorithm_of(seed))),
+      : SeamBound(limit_of("60/year", algorithm_of(seed)), seed),
         lower_(limit_of("40/year", algorithm_of(seed))),
         redis_(redis),
-        dice_(seed),
         name_("s" + std::to_string(seed) + "/"),
         is_common_only_(seed % 2 == 1) {
     const auto count = static_cast<std::uint32_t>(1 + seed / 2 % 3);
@@ -67,7 +60,7 @@ class World {
       nodes_.push_back(std::make_unique<SeamNode>(redis_.port(), is_narrow, draw(2) == 0));
     }
     for (auto& node : nodes_) {
-      EXPECT_TRUE(until([&] { return is_strict(*node->node) && node->node->store->seat().nodes == count; }));
+      EXPECT_TRUE(until([&] { return is_strict(*node->node) && node->node->store->rank().nodes == count; }));
     }
   }
   ~World() { clear_up(); }
@@ -83,61 +76,40 @@ class World {
     }
     return drain();
   }
-  std::string text() const {
-    std::string out =
-        std::string(to_string(limit_.algorithm)) + ", " + std::to_string(nodes_.size()) + " nodes, " + tally_.text();
-    std::uint64_t evicted = 0;
-    for (const auto& node : nodes_) evicted += node->node->limiter->stats().evicted;
-    out += ", " + std::to_string(evicted) + " keys evicted";
-    if (std::getenv("WEIR_TRACE") != nullptr) out += trace_;
-    for (std::size_t key = 0; key < kKeys; ++key) {
-      out += ", key " + std::to_string(key) + ": " + std::to_string(net_[key]) + " of " + std::to_string(bound(key));
-      if (may_lack_[key]) out += " and may lack some";
-    }
-    return out;
+  std::string text() const override {
+    const bool is_traced = std::getenv("WEIR_TRACE") != nullptr;
+    return std::string(weir::to_string(limit_.algorithm)) + ", " + std::to_string(nodes_.size()) + " nodes, " +
+           tally_.text() + (is_traced ? trace_ : "") + sums();
   }
 
  private:
-  std::int64_t draw(std::int64_t below) {
-    return static_cast<std::int64_t>(dice_() % static_cast<std::uint64_t>(below));
-  }
   std::string name(std::size_t key) const {
     return name_ + std::to_string(key) + "." + std::to_string(generation_[key]);
   }
   std::int64_t count() const { return static_cast<std::int64_t>(nodes_.size()); }
+  SeamNode& some_node() { return *nodes_[static_cast<std::size_t>(draw(count()))]; }
 
   // This node's part of what it last heard was left, rounded up; of as many nodes as it last heard of, which are fewer
   // while one is restarted.
   std::int64_t part(const SeamNode& node, std::size_t key) const {
     const std::int64_t left = limit_.capacity - std::min(limit_.capacity, node.heard[key].value_or(0));
-    const std::int64_t nodes = std::min<std::int64_t>(count(), node.node->store->seat().nodes);
+    const std::int64_t nodes = std::min<std::int64_t>(count(), node.node->store->rank().nodes);
     return (left + nodes - 1) / nodes;
-  }
-  std::int64_t bound(std::size_t key) const {
-    std::int64_t all = limit_.capacity + once_more_[key];
-    for (const auto& node : nodes_) all += node->alone[key];
-    return all;
-  }
-  std::string broken_bound() const {
-    for (std::size_t key = 0; key < kKeys; ++key) {
-      if (net_[key] > bound(key)) return last_ + ": key " + std::to_string(key) + ": " + text();
-    }
-    return {};
   }
   // What a node admits by itself, others may admit once more in Redis; a single node that knows the key knows of both.
   void decides_alone(SeamNode& node, std::size_t key) {
     if (count() == 1 && (node.heard[key] || !was_restarted_)) return;
     node.alone[key] = std::max(node.alone[key], part(node, key));
   }
-  // From now on Redis has room again that nodes do not know of.
+  // From now on Redis has permits again that nodes do not know of.
   void begin_again(std::size_t key) {
     for (const auto& node : nodes_) once_more_[key] += std::exchange(node->alone[key], 0);
   }
   void note(SeamNode& node, std::size_t key, const Decision& decision, std::int64_t admitted) {
     net_[key] += admitted;
     trace_ += "\n  " + last_ + " key " + std::to_string(key) + " admitted " + std::to_string(admitted) + " made " +
-              std::string(to_string(decision.decided_by)) + " left " + std::to_string(decision.remaining) + " of " +
-              std::to_string(decision.limit) + " net " + std::to_string(net_[key]) +
+              std::string(weir::to_string(decision.decided_by)) + " left " + std::to_string(decision.remaining) +
+              " of " + std::to_string(decision.limit) + " net " + std::to_string(net_[key]) +
               (node.is_sharing() ? " sharing" : "") + (node.is_synced() ? "" : " unsynced") +
               (is_outage_ ? " outage" : "");
     if (decision.decided_by == DecidedBy::strict && decision.limit == limit_.capacity) {
@@ -159,13 +131,9 @@ class World {
   void burst(SeamNode& node, std::size_t key) {
     const std::string text = name(key);
     Tally tally;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 4; ++i) {
-      threads.emplace_back([&] {
-        for (int k = 0; k < 3; ++k) ask(*node.node, text, limit_, tally);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(4, [&](int) {
+      for (int k = 0; k < 3; ++k) ask(*node.node, text, limit_, tally);
+    });
     EXPECT_EQ(tally.errors(), 0) << tally.error();
     net_[key] += tally.admitted();
     trace_ += "\n  burst: " + tally.text() + " net " + std::to_string(net_[key]);
@@ -201,7 +169,7 @@ class World {
     }
     net_[made.key] -= made.cost - used;
     trace_ += "\n  commit " + std::to_string(used) + " of " + std::to_string(made.cost) + " by " +
-              std::string(to_string(verdict->decisions[0].decided_by)) + " net " + std::to_string(net_[made.key]);
+              std::string(weir::to_string(verdict->decisions[0].decided_by)) + " net " + std::to_string(net_[made.key]);
     check(node, made.key, 0, limit_);
   }
 
@@ -231,11 +199,10 @@ class World {
   void some_checks(int most) {
     const std::int64_t many = draw(most + 1);
     for (std::int64_t i = 0; i < many; ++i) {
-      check(*nodes_[static_cast<std::size_t>(draw(count()))], static_cast<std::size_t>(draw(kKeys)), 1 + draw(3),
-            limit_);
+      check(some_node(), static_cast<std::size_t>(draw(kKeys)), 1 + draw(3), limit_);
     }
   }
-  // More new keys than fit one page, where shares are counted.
+  // More new keys than fit the one page that counts the shares.
   void flood(SeamNode& node) {
     trace_ += "\n  flood";
     for (int i = 0; i < 500; ++i) {
@@ -256,8 +223,8 @@ class World {
       for (const auto& node : nodes_) node->proxy->cut();
     }
     some_checks(12);
-    if (draw(3) == 0) restart(*nodes_[static_cast<std::size_t>(draw(count()))]);
-    SeamNode& flooded = *nodes_[static_cast<std::size_t>(draw(count()))];
+    if (draw(3) == 0) restart(some_node());
+    SeamNode& flooded = some_node();
     if (flooded.keys == 1) flood(flooded);
     some_checks(6);
     trace_ += "\n  back";
@@ -273,7 +240,7 @@ class World {
       }
     }
   }
-  // It knows its unsynced charges and how many nodes there are, but not what Redis said.
+  // Afterwards the node has its unsynced charges and the number of nodes, but not the answers of Redis.
   void restart(SeamNode& node) {
     trace_ += "\n  restart";
     for (std::size_t key = 0; key < kKeys; ++key) {
@@ -297,7 +264,7 @@ class World {
   }
 
   void step() {
-    SeamNode& node = *nodes_[static_cast<std::size_t>(draw(count()))];
+    SeamNode& node = some_node();
     const auto key = static_cast<std::size_t>(draw(kKeys));
     const std::int64_t what = is_common_only_ && draw(2) == 0 ? 93 : draw(is_common_only_ ? 79 : 100);
     last_ = "step " + std::to_string(what);
@@ -338,17 +305,17 @@ class World {
     mend();
     redis_.resume();
   }
-  // All is well again: Redis gets every charge and decides alone. What it does not have was admitted beyond the limit.
+  // No fault any more: Redis gets every charge and decides alone. What it lacks was admitted beyond the limit.
   std::string rest() {
     clear_up();
     for (const auto& node : nodes_) {
       if (!until([&] { return is_strict(*node->node) && node->is_synced() && !node->is_sharing(); })) {
-        FleetStore& store = *node->node->store;
+        fleet::FleetStore& store = *node->node->store;
         return std::string("a node does not come to rest:") + (is_strict(*node->node) ? "" : " it is not strict,") +
                (node->is_sharing() ? " it is sharing," : "") +
                (store.handover().is_none_pending() ? "" : " a check is pending,") +
-               (store.owed().is_empty() ? "" : " charges wait,") +
-               (store.owed().is_synced() ? "" : " charges are in flight or in doubt,") +
+               (store.unsynced_charges().is_empty() ? "" : " charges wait,") +
+               (store.unsynced_charges().is_synced() ? "" : " charges are in flight or in doubt,") +
                (store.write_backs().is_empty() ? "" : " batches wait,") + " " + text();
       }
     }
@@ -361,10 +328,7 @@ class World {
         if (!node->heard[key]) return broken_bound();  // a call was late: next time
       }
       const std::int64_t used = *nodes_[0]->heard[key];
-      if (!may_lack_[key] && used < std::min(net_[key], limit_.capacity)) {
-        return "key " + std::to_string(key) + ": Redis has " + std::to_string(used) + " charges: " + text();
-      }
-      once_more_[key] = std::max<std::int64_t>(0, net_[key] - used);
+      if (std::string why = note_used(key, used); !why.empty()) return why;
       for (const auto& node : nodes_) node->alone[key] = 0;
       if (used > limit_.capacity - 5 && draw(2) == 0) begin_key(key);
     }
@@ -403,35 +367,25 @@ class World {
     return kSome[(seed + seed / 6) % kSome.size()];
   }
 
-  const Limit limit_, lower_;  // two versions of one limit
+  const Limit lower_;  // another version of limit_
   RedisServer& redis_;
-  std::mt19937_64 dice_;
   const std::string name_;
   const bool is_common_only_;  // Redis is unavailable for all nodes or for none
-  std::vector<std::unique_ptr<SeamNode>> nodes_;
-  std::array<std::int64_t, kKeys> net_{}, once_more_{}, parts_{}, generation_{};
-  std::array<bool, kKeys>
-      may_lack_{};  // Redis, charges that it had no room for: before a refund, or by the lower version
+  std::array<std::int64_t, kKeys> parts_{}, generation_{};
   std::vector<Reservation> open_;
-  std::uint64_t next_id_ = 0;
   bool is_outage_ = false, was_restarted_ = false;
-  Tally tally_;
-  std::string last_;
   std::string trace_;  // of this round
 };
 
-// Histories mostly wait, so several run beside each other, each with a Redis of its own that keeps its data.
-void run_seeds(std::uint64_t from, std::uint64_t count, int rounds) {
+// Histories mostly wait, so several run at the same time, each with its own Redis, which keeps its data.
+void run_seeds(std::uint64_t first, std::uint64_t count, int rounds) {
   constexpr std::uint64_t kBeside = 4;
-  if (const char* const one = std::getenv("WEIR_SEED"); one != nullptr) {
-    from = std::strtoull(one, nullptr, 10);
-    count = 1;
-  }
+  const Seeds seeds = seeds_or_given(first, count);
   std::mutex mutex;  // guards the output
-  on_threads(static_cast<int>(std::min(count, kBeside)), [&](std::size_t thread) {
+  on_threads(static_cast<int>(std::min(seeds.count, kBeside)), [&](std::size_t thread) {
     auto redis = RedisServer::start({.settings = {"--appendonly", "yes", "--appendfsync", "always"}});
     ASSERT_TRUE(redis) << redis.error().message;
-    for (std::uint64_t seed = from + thread; seed < from + count; seed += kBeside) {
+    for (std::uint64_t seed = seeds.first + thread; seed < seeds.first + seeds.count; seed += kBeside) {
       World world(**redis, seed);
       const std::string why = world.run(rounds);
       const std::lock_guard lock(mutex);

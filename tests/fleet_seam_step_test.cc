@@ -6,7 +6,6 @@
 
 #include <array>
 #include <string>
-#include <vector>
 
 #include "fleet_seam_model.h"
 
@@ -26,7 +25,19 @@ class FleetSeamStep : public ::testing::Test {
     return count;
   }
 
-  // Time passes for all.
+  // Fills k1, charges 4 to k0, and then asks for both keys: k1 denies, and the part of k0 has this fate.
+  void charge_denied_parts(SeamNode& node, Fate fate) {
+    ASSERT_TRUE(node.store->check({.key = "k1", .limit = &ten_a_year_, .cost = 10})->allowed);
+    ASSERT_TRUE(node.store->check({.key = "k0", .limit = &ten_a_year_, .cost = 4})->allowed);
+    node.line->fate = fate;
+    node.line->fate_server = node.line->redis.server_of("k0");
+    const Charge charges[] = {{.key = "k0", .limit = &ten_a_year_, .cost = 3},
+                              {.key = "k1", .limit = &ten_a_year_, .cost = 2}};
+    const auto verdict = node.store->charge(charges, 0);
+    ASSERT_TRUE(verdict && !verdict->allowed);
+  }
+
+  // Advances the time of Redis and of the node.
   void pass(Micros time, SeamNode& node) {
     redis_.now += time;
     node.clock->set(Micros{kEpoch_us} + redis_.now);
@@ -36,23 +47,17 @@ class FleetSeamStep : public ::testing::Test {
     constexpr std::int64_t kMinute_us = 60'000'000;
     pass(Micros{2 * kMinute_us - redis_.now_us() % kMinute_us - 1'000'000}, node);
   }
-  // As the keeper does.
+  // As the background work does.
   void write_back(SeamNode& node) {
-    while (auto batch = node.store->write_backs().take(100, redis_.now)) {
-      std::vector<Decision> decisions(batch->charges.size());
-      Question question = batch->question(decisions);
-      node.line->run({&question, 1});
-      ASSERT_EQ(question.state, Ask::State::answered);
-      node.store->write_backs().finish(
-          *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now);
-    }
+    while (const auto state = node.write_back(100)) ASSERT_EQ(*state, State::answered);
   }
 
   const Limit hundred_ = limit_of("100/year", Algorithm::fixed_window);
+  const Limit ten_a_year_ = limit_of("10/year", Algorithm::fixed_window);
   Redis redis_;
 };
 
-// A key that it never asked about, or not among the last that it remembers.
+// A key that the node never asked about, or that is not among the last keys in its memory.
 TEST_F(FleetSeamStep, WhatANodeCannotKnowStartsWithItsShare) {
   SeamNode other(redis_, 0, 2), node(redis_, 1, 2, {.is_forgetful = true});
   ASSERT_TRUE(check(other, 100, "k0").allowed);
@@ -60,7 +65,7 @@ TEST_F(FleetSeamStep, WhatANodeCannotKnowStartsWithItsShare) {
   ASSERT_TRUE(check(node, 90, "k2").allowed);
   for (int i = 0; i < 10; ++i) {
     EXPECT_TRUE(check(node, 90, "a" + std::to_string(i)).allowed);
-    EXPECT_FALSE(check(node, 90, "k2").allowed) << "it is asked about all the time";
+    EXPECT_FALSE(check(node, 90, "k2").allowed) << "the node checks it all the time, so it stays in the memory";
   }
   node.cut(0);
   EXPECT_EQ(admitted(node, 200, "k0"), 50) << "never asked about: 100, and its part of 100";
@@ -80,10 +85,10 @@ TEST_F(FleetSeamStep, ACheckCarriesTheUnsyncedChargesOfItsKey) {
   EXPECT_EQ(decision.decided_by, DecidedBy::strict);
   EXPECT_EQ(decision.remaining, 59);
   EXPECT_EQ(redis_.calls - calls, 1) << "in the same call";
-  EXPECT_TRUE(node.store->owed().is_synced());
+  EXPECT_TRUE(node.store->unsynced_charges().is_synced());
 }
 
-// Nothing is known of the key, and a call about it is in flight: it may use all that there is.
+// The node knows nothing of the key, and a call about it is in flight, which may use all permits.
 TEST_F(FleetSeamStep, AnUnknownKeyInOverloadIsDeniedForAMoment) {
   SeamNode node(redis_, 0, 1);
   Decision shed;
@@ -100,8 +105,7 @@ TEST_F(FleetSeamStep, AnUnknownKeyInOverloadIsDeniedForAMoment) {
   EXPECT_EQ(node.store->counts().shed.load(), 1u);
 }
 
-// What is in flight may be admitted: a check that cannot be sent has what is left without it, and what was granted
-// meanwhile.
+// Redis may admit the call in flight. A check that cannot be sent has the rest, minus what the node admits meanwhile.
 TEST_F(FleetSeamStep, WhatCannotBeSentHasWhatIsLeftWithoutWhatIsInFlight) {
   SeamNode node(redis_, 0, 1);
   ASSERT_TRUE(check(node, 20).allowed);
@@ -116,33 +120,25 @@ TEST_F(FleetSeamStep, WhatCannotBeSentHasWhatIsLeftWithoutWhatIsInFlight) {
   EXPECT_EQ(check(node, 0).remaining, 0);
 }
 
-// A part on a server of a cluster was charged, but its reply comes too late, and another part denies the request. The
-// next turn of the keeper after the reply undoes it.
+// A server of a cluster charges a part of a request, but its reply comes too late, and another part is denied. The next
+// turn of the background work after the reply undoes the part.
 TEST_F(FleetSeamStep, APartThatTimedOutIsUndone) {
   redis_.is_cluster = true;
   SeamNode node(redis_, 0, 1, {.is_cluster = true});
-  const Limit limit = limit_of("10/year", Algorithm::fixed_window);
-  ASSERT_TRUE(node.store->check({.key = "k1", .limit = &limit, .cost = 10})->allowed);
-  ASSERT_TRUE(node.store->check({.key = "k0", .limit = &limit, .cost = 4})->allowed);
-  node.line->fate = Fate::late;
-  node.line->fate_server = redis_.server_of("k0");
-  const std::array<Charge, 2> charges{Charge{.key = "k0", .limit = &limit, .cost = 3},
-                                      Charge{.key = "k1", .limit = &limit, .cost = 2}};
-  const auto verdict = node.store->charge(charges);
-  ASSERT_TRUE(verdict && !verdict->allowed);
-  const auto left = [&] { return node.store->check({.key = "k0", .limit = &limit, .cost = 0})->remaining; };
+  ASSERT_NO_FATAL_FAILURE(charge_denied_parts(node, Fate::late));
+  const auto left = [&] { return node.store->check({.key = "k0", .limit = &ten_a_year_, .cost = 0})->remaining; };
   EXPECT_EQ(left(), 3) << "the server has charged it";
   node.send_undos();
   EXPECT_EQ(left(), 3) << "nothing is known of it yet";
   node.hear_late();
   node.send_undos();
   EXPECT_EQ(left(), 6);
-  EXPECT_TRUE(node.store->owed().is_synced());
+  EXPECT_TRUE(node.store->unsynced_charges().is_synced());
 }
 
-// Its server goes away before the reply comes, for a long time, and so does the one that denied, which stays away. When
-// the first answers again, its connection brings the reply first: Redis answers in order. Whatever becomes of the first
-// undo, the part is undone within a second, and once.
+// The server of the part goes down before the reply comes, for a long time. The server that denied goes down, too, and
+// stays down. When the first server answers again, its connection brings the reply first: Redis answers in order. Then
+// the part is undone within a second, and only once, whatever happens to the first undo.
 TEST_F(FleetSeamStep, APartThatTimedOutIsUndoneWithinASecondOfItsServersReturn) {
   struct Case {
     Fate part;  // of the charge
@@ -159,14 +155,7 @@ TEST_F(FleetSeamStep, APartThatTimedOutIsUndoneWithinASecondOfItsServersReturn) 
     Redis redis;
     redis.is_cluster = true;
     SeamNode node(redis, 0, 1, {.is_cluster = true});
-    const Limit limit = limit_of("10/year", Algorithm::fixed_window);
-    ASSERT_TRUE(node.store->check({.key = "k1", .limit = &limit, .cost = 10})->allowed);
-    ASSERT_TRUE(node.store->check({.key = "k0", .limit = &limit, .cost = 4})->allowed);
-    node.line->fate = one.part;
-    node.line->fate_server = redis.server_of("k0");
-    const std::array<Charge, 2> charges{Charge{.key = "k0", .limit = &limit, .cost = 3},
-                                        Charge{.key = "k1", .limit = &limit, .cost = 2}};
-    ASSERT_FALSE(node.store->charge(charges)->allowed);
+    ASSERT_NO_FATAL_FAILURE(charge_denied_parts(node, one.part));
     const auto turn = [&](int times, bool does_answer) {
       for (int i = 0; i < times; ++i) {
         redis.now += Micros{10'000};
@@ -175,10 +164,10 @@ TEST_F(FleetSeamStep, APartThatTimedOutIsUndoneWithinASecondOfItsServersReturn) 
       }
     };
     const auto left = [&] {
-      const Charge peek{.key = "k0", .limit = &limit, .cost = 0};
+      const Charge peek{.key = "k0", .limit = &ten_a_year_, .cost = 0};
       Decision decision;
-      Question question{.what = What::look, .charges = {&peek, 1}, .decisions = {&decision, 1}};
-      redis.run({&question, 1});
+      fleet::ScriptRequest request{.what = What::look, .charges = {&peek, 1}, .decisions = {&decision, 1}};
+      redis.run({&request, 1});
       return decision.remaining;
     };
     node.line->is_cut = {true, true};
@@ -195,8 +184,8 @@ TEST_F(FleetSeamStep, APartThatTimedOutIsUndoneWithinASecondOfItsServersReturn) 
   }
 }
 
-// A part that cannot be sent has this node's part of what Redis last said was left, and no more; the part on the server
-// that answers is decided there.
+// If a part of a request cannot be sent, this node admits its part of what was left at the last answer of Redis. The
+// server that answers decides the other part.
 TEST_F(FleetSeamStep, APartThatCannotBeSentHasWhatWasLeft) {
   redis_.is_cluster = true;
   SeamNode node(redis_, 0, 2, {.is_cluster = true});
@@ -207,7 +196,7 @@ TEST_F(FleetSeamStep, APartThatCannotBeSentHasWhatWasLeft) {
   for (int i = 0; i < 20; ++i) {
     node.line->fate = Fate::unsent;
     node.line->fate_server = redis_.server_of("k0");
-    const auto verdict = node.store->charge(charges);
+    const auto verdict = node.store->charge(charges, 0);
     ASSERT_TRUE(verdict);
     admitted += verdict->allowed ? 1 : 0;
     EXPECT_EQ(verdict->decisions[0].decided_by, DecidedBy::local);
@@ -215,25 +204,28 @@ TEST_F(FleetSeamStep, APartThatCannotBeSentHasWhatWasLeft) {
   EXPECT_EQ(admitted, 6) << "half of what was left";
   node.line->fate = Fate::answered;
   EXPECT_EQ(node.store->check({.key = "k1", .limit = &limit, .cost = 0})->remaining, 14) << "charged in Redis";
-  const auto verdict = node.store->charge(charges);
+  const auto verdict = node.store->charge(charges, 0);
   ASSERT_TRUE(verdict && verdict->allowed);
   EXPECT_EQ(verdict->decisions[0].remaining, 5) << "the part carries what the node admitted by itself";
 }
 
-// Also beyond the version of the limit that it is written under: what was admitted is used.
+// A write-back counts what was admitted, also beyond the version of the limit that it names.
 TEST_F(FleetSeamStep, AWriteBackCountsBeyondTheLimit) {
   for (const Algorithm algorithm : kChecked) {
     Redis redis;
     const Limit low = limit_of("30/year", algorithm), high = limit_of("60/year", algorithm);
     Limit wide = high;
     wide.capacity = 1'000;
-    if (!is_bucket(algorithm)) wide.permits = 1'000;
+    if (!algorithm::is_bucket(algorithm)) wide.permits = 1'000;
     const auto ask = [&](What what, const Limit& limit, std::int64_t cost, std::string_view id = {}) {
       const Charge charge{.key = "k", .limit = &limit, .cost = cost};
       Decision decision;
-      Question question{
-          .what = what, .charges = {&charge, 1}, .id = id, .lasts = kWriteBackLasts, .decisions = {&decision, 1}};
-      EXPECT_TRUE(redis.run({&question, 1}));
+      fleet::ScriptRequest request{.what = what,
+                                   .charges = {&charge, 1},
+                                   .id = id,
+                                   .lasts = fleet::kWriteBackLasts,
+                                   .decisions = {&decision, 1}};
+      EXPECT_TRUE(redis.run({&request, 1}));
       return decision;
     };
     EXPECT_TRUE(ask(What::charge, low, 20).allowed);
@@ -251,23 +243,17 @@ TEST_F(FleetSeamStep, AWriteBackCountsBeyondTheLimit) {
   }
 }
 
-// A write-back that was executed, but not answered, is sent again, and applied once.
+// Redis executes a write-back whose reply is lost. The node sends it again, and Redis applies it once.
 TEST_F(FleetSeamStep, AWriteBackThatIsAnsweredTooLateIsAppliedOnce) {
   SeamNode node(redis_, 0, 1);
   node.cut(0);
   EXPECT_EQ(admitted(node, 40), 40);
   node.line->is_cut = {};
   for (const Fate fate : {Fate::late, Fate::broken, Fate::answered}) {
-    auto batch = node.store->write_backs().take(100, redis_.now);
-    ASSERT_TRUE(batch);
-    std::vector<Decision> decisions(batch->charges.size());
-    Question question = batch->question(decisions);
     node.line->fate = fate;
-    node.line->run({&question, 1});
-    node.store->write_backs().finish(
-        *std::move(batch), {question.state, question.is_in_doubt, decisions, question.decided_us}, redis_.now);
+    ASSERT_TRUE(node.write_back(100));
   }
-  EXPECT_TRUE(node.store->owed().is_synced());
+  EXPECT_TRUE(node.store->unsynced_charges().is_synced());
   SeamNode next(redis_, 0, 1);
   EXPECT_EQ(check(next, 0).remaining, 60);
 }
@@ -287,8 +273,8 @@ class FleetSeamRefund : public FleetSeamStep, public ::testing::WithParamInterfa
   const Limit ten_ = limit_of("10/minute", GetParam());
 };
 
-// After an outage the share admits a reservation, then Redis does not answer, and the share gets the permits back
-// before it is charged for the reservation again. The window has ended in between: nothing of the new one comes back.
+// After an outage, the share admits a reservation. Redis does not answer, so the share is refunded and then charged
+// again. The window has ended in between, so the refund frees nothing of the new window.
 TEST_P(FleetSeamRefund, WhatAShareGetsBackIsOfTheTimeWhenItWasCharged) {
   SeamNode node(redis_, 0, 1);
   node.cut(0);
@@ -301,14 +287,14 @@ TEST_P(FleetSeamRefund, WhatAShareGetsBackIsOfTheTimeWhenItWasCharged) {
     node.line->fate = Fate::unsent;
   };
   const Charge charge{.key = "k0", .limit = &ten_, .cost = 5};
-  const auto reserved = node.store->reserve({&charge, 1}, "r", Micros{600'000'000});
+  const auto reserved = node.store->reserve({&charge, 1}, "r", Micros{600'000'000}, 0);
   ASSERT_TRUE(reserved && reserved->allowed && is_other_allowed);
   node.cut(0);
   EXPECT_EQ(admitted_of_ten(node), 2) << "of 10, without 3 and 5";
 }
 
-// A part on a server that is unavailable is charged to the share; the part with the id is denied, after the window of
-// the first has ended.
+// A part whose server is unavailable is charged to the share. The part with the id is denied, after the window of the
+// first part has ended.
 TEST_P(FleetSeamRefund, APartThatAShareGetsBackIsOfTheTimeWhenItWasCharged) {
   redis_.is_cluster = true;
   SeamNode node(redis_, 0, 1, {.is_cluster = true});
@@ -324,19 +310,19 @@ TEST_P(FleetSeamRefund, APartThatAShareGetsBackIsOfTheTimeWhenItWasCharged) {
   };
   const std::array<Charge, 2> charges{Charge{.key = "k1", .limit = &hundred_, .cost = 1},
                                       Charge{.key = "k0", .limit = &ten_, .cost = 5}};
-  const auto verdict = node.store->charge(charges, {.name = "id"});
+  const auto verdict = node.store->charge(charges, 0, {.name = "id"});
   ASSERT_TRUE(verdict && !verdict->allowed && is_other_allowed);
   EXPECT_EQ(admitted_of_ten(node), 7) << "of 10, without 3";
 }
 
-// A node reserves without Redis, and the charge is written back. In the next window it admits others without Redis, and
-// then the reservation is settled: what was not used of it is no part of the charges that wait now.
+// A node reserves without Redis and writes the charge back. In the next window it admits requests without Redis, and
+// then the reservation is settled. The unused permits must not be subtracted from the charges of the new window.
 TEST_P(FleetSeamRefund, ASettlementLowersNoLaterUnsyncedCharge) {
   SeamNode node(redis_, 0, 2);
   pass_to_end_of_minute(node);
   node.cut(0);
   const Charge charge{.key = "k0", .limit = &ten_, .cost = 3};
-  ASSERT_TRUE(node.store->reserve({&charge, 1}, "r", Micros{600'000'000})->allowed);
+  ASSERT_TRUE(node.store->reserve({&charge, 1}, "r", Micros{600'000'000}, 0)->allowed);
   node.line->is_cut = {};
   write_back(node);
   node.cut(0);
@@ -345,15 +331,15 @@ TEST_P(FleetSeamRefund, ASettlementLowersNoLaterUnsyncedCharge) {
   Charge none = charge;
   none.cost = 0;
   node.line->is_cut = {};
-  ASSERT_TRUE(node.store->commit({&none, 1}, "r"));
+  ASSERT_TRUE(node.store->commit({&none, 1}, "r", 0));
   write_back(node);
   pass(Micros{10'500'000}, node);
   SeamNode next(redis_, 0, 1);
-  EXPECT_LE(admitted_of_ten(next), 10 - 2 + (is_bucket(ten_.algorithm) ? 2 : 0)) << "without 2, of which 2 may drain";
+  EXPECT_LE(admitted_of_ten(next), 10 - 2 + (algorithm::is_bucket(ten_.algorithm) ? 2 : 0))
+      << "without 2, of which 2 may drain";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FleetSeamRefund, ::testing::ValuesIn(kChecked),
-                         [](const auto& one) { return std::string(to_string(one.param)); });
+INSTANTIATE_TEST_SUITE_P(All, FleetSeamRefund, ::testing::ValuesIn(kChecked), algorithm_name);
 
 }  // namespace
 }  // namespace weir::test

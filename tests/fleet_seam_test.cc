@@ -4,9 +4,7 @@
 // Each test is one way in which a fleet has admitted too much: an outage after a refund, the return of Redis, a crowded
 // pipeline, two outages in a row. fleet_seam_model_test.cc mixes all of them at random, in virtual time.
 
-#include <chrono>
 #include <cstdlib>
-#include <thread>
 
 #include "fleet_faults.h"
 
@@ -15,10 +13,6 @@ namespace {
 
 class FleetSeam : public FleetFaults {
  protected:
-  void cut_off() {
-    proxy_->set({.is_refusing = true});
-    proxy_->cut();
-  }
   int admitted(Node& node, std::string_view key, int offered, std::int64_t cost = 1) {
     int count = 0;
     for (int i = 0; i < offered; ++i) {
@@ -29,7 +23,21 @@ class FleetSeam : public FleetFaults {
     }
     return count;
   }
-  static bool waits_for(std::vector<std::unique_ptr<Node>>& nodes, bool is_strict_wanted) {
+  // At most `most` requests may be in flight to Redis or queued.
+  static fleet::FleetStoreOptions with_requests(std::size_t most) {
+    fleet::FleetStoreOptions options = with_deadline(kLong);
+    options.pipeline.requests_max = most;
+    return options;
+  }
+  // Only `node` is cut off, once both nodes know of each other.
+  void cut_one_off(Node& other, Node& node) {
+    for (Node* one : {&other, &node}) {
+      ASSERT_TRUE(until([&] { return is_strict(*one) && one->store->rank().nodes == 2; }));
+    }
+    cut_off();
+    ASSERT_TRUE(until([&] { return !is_strict(node); }));
+  }
+  static bool waits_for(Nodes& nodes, bool is_strict_wanted) {
     for (auto& node : nodes) {
       if (!until([&] { return is_strict(*node) == is_strict_wanted; })) return false;
     }
@@ -54,7 +62,7 @@ TEST_F(FleetSeam, AnOutageAfterACommitStartsWithWhatWasLeft) {
   EXPECT_EQ(admitted(*nodes[0], "refunded", 200), 10);
 }
 
-// The share, then Redis: it must have the charges of the outage before it decides alone.
+// Redis must have the charges of the outage before it decides alone.
 TEST_F(FleetSeam, SharesAndRedisTogetherAdmitTheLimit) {
   auto nodes = make_nodes(3, proxied(), with_deadline(kLong));
   for (int round = 0; round < 3; ++round) {
@@ -78,7 +86,7 @@ TEST_F(FleetSeam, SharesAndRedisTogetherAdmitTheLimit) {
       EXPECT_EQ(hot.admitted(), 100) << hot.text();
       EXPECT_EQ(hot.errors(), 0) << hot.error();
     }
-    for (auto& node : nodes) EXPECT_TRUE(node->store->owed().is_synced());
+    for (auto& node : nodes) EXPECT_TRUE(node->store->unsynced_charges().is_synced());
     EXPECT_EQ(nodes[0]->limiter->peek(key, hundred_)->remaining, 0);
     EXPECT_EQ(nodes[1]->limiter->peek(key + "7", hundred_)->remaining, 97) << "each node has charged one";
   }
@@ -99,9 +107,9 @@ TEST_F(FleetSeam, TwoOutagesInARowAdmitTheLimitOnce) {
   EXPECT_EQ(all, 100);
 }
 
-// A denial under the lower version says only that its whole capacity is used, and the lower version must not be the one
-// that an outage or a write-back counts by.
-TEST_F(FleetSeam, ALowerVersionOfALimitForgetsNothing) {
+// A denial under the lower version means only that its whole capacity is used. Nodes must not use the lower version in
+// an outage or for a write-back.
+TEST_F(FleetSeam, ALowerVersionOfALimitFreesNothing) {
   const Limit forty = limit_of("40/year", Algorithm::fixed_window);
   auto nodes = make_nodes(1, proxied(), with_deadline(kLong));
   Limiter& limiter = *nodes[0]->limiter;
@@ -120,11 +128,7 @@ TEST_F(FleetSeam, ALowerVersionOfALimitForgetsNothing) {
 TEST_F(FleetSeam, AWriteBackHasTheRoomOfTheHighestVersion) {
   const Limit forty = limit_of("40/year", Algorithm::fixed_window);
   Node other(url(), with_deadline(kLong)), node(proxied(), with_deadline(kLong));
-  for (Node* one : {&other, &node}) {
-    ASSERT_TRUE(until([&] { return is_strict(*one) && one->store->seat().nodes == 2; }));
-  }
-  cut_off();
-  ASSERT_TRUE(until([&] { return !is_strict(node); }));
+  ASSERT_NO_FATAL_FAILURE(cut_one_off(other, node));
   EXPECT_EQ(admitted(node, "k", 1, 10), 1);
   EXPECT_TRUE(node.limiter->check("k", forty, 5)->allowed);
   EXPECT_EQ(admitted(other, "k", 1, 60), 1);
@@ -133,14 +137,10 @@ TEST_F(FleetSeam, AWriteBackHasTheRoomOfTheHighestVersion) {
   EXPECT_EQ(other.limiter->peek("k", hundred_)->remaining, 25);
 }
 
-// What was admitted during an outage is used, though Redis has no room for it: a refund does not free it.
+// Redis counts what was admitted in an outage also beyond the limit, so that a refund does not free it.
 TEST_F(FleetSeam, AWriteBackCountsAboveAFullLimit) {
   Node other(url(), with_deadline(kLong)), node(proxied(), with_deadline(kLong));
-  for (Node* one : {&other, &node}) {
-    ASSERT_TRUE(until([&] { return is_strict(*one) && one->store->seat().nodes == 2; }));
-  }
-  cut_off();
-  ASSERT_TRUE(until([&] { return !is_strict(node); }));
+  ASSERT_NO_FATAL_FAILURE(cut_one_off(other, node));
   EXPECT_EQ(admitted(node, "k", 20), 20);
   const Charge all{.key = "k", .limit = &hundred_, .cost = 100}, none{.key = "k", .limit = &hundred_, .cost = 0};
   ASSERT_TRUE(other.limiter->reserve({&all, 1}, {.id = "all"}));
@@ -150,7 +150,7 @@ TEST_F(FleetSeam, AWriteBackCountsAboveAFullLimit) {
   EXPECT_EQ(admitted(other, "k", 200), 80);
 }
 
-// Redis has stopped in the middle of calls, and so may have charged them or not. A server that stops then keeps them.
+// Redis stops in the middle of calls, and may have charged them or not. A server that stops then saves these charges.
 TEST_F(FleetSeam, AServerThatStopsKeepsChargesInDoubt) {
   auto nodes = make_nodes(1, url(), with_deadline(Micros{40'000}));
   EXPECT_TRUE(until([&] { return admitted(*nodes[0], "k", 1) == 1; }));
@@ -158,14 +158,14 @@ TEST_F(FleetSeam, AServerThatStopsKeepsChargesInDoubt) {
   Tally tally;
   for (int i = 0; i < 10; ++i) ask(*nodes[0], "k", hundred_, tally);
   EXPECT_EQ(tally.admitted(), 10) << tally.text();
-  const Keepsake kept = nodes[0]->store->close();
+  const fleet::SavedFleetState kept = nodes[0]->store->close();
   std::int64_t all = 0;
-  for (const Debt& debt : kept.debts) all += debt.cost;
+  for (const fleet::UnsyncedCharge& charge : kept.charges) all += charge.cost;
   EXPECT_EQ(all, 10);
   server_->resume();
 }
 
-// Redis charges, but answers too late: then its charge is not unsynced any more, but used.
+// Redis charges, but answers too late. After the reply the charge is synced, and the node knows what is used.
 TEST_F(FleetSeam, ALateReplyIsRemembered) {
   auto nodes = make_nodes(1, proxied(), with_deadline(Micros{100'000}));
   ASSERT_TRUE(until([&] { return admitted(*nodes[0], "k", 1, 10) == 1; }));
@@ -173,7 +173,7 @@ TEST_F(FleetSeam, ALateReplyIsRemembered) {
   Tally tally;
   EXPECT_TRUE(ask(*nodes[0], "k", hundred_, tally));
   EXPECT_EQ(tally.admitted(DecidedBy::local), 1) << tally.text();
-  EXPECT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); })) << "the reply has come";
+  EXPECT_TRUE(until([&] { return nodes[0]->store->unsynced_charges().is_synced(); })) << "the reply has come";
   cut_off();
   ASSERT_TRUE(waits_for(nodes, false));
   EXPECT_EQ(admitted(*nodes[0], "k", 200), 89);
@@ -195,7 +195,7 @@ TEST_F(FleetSeam, ARedisThatLostItsDataAdmitsTheLimitOnceMore) {
   EXPECT_EQ(all, 200) << "what was admitted meanwhile is written back";
 }
 
-// It has no time to write its unsynced charges back, or to keep them.
+// A killed server cannot write its unsynced charges back, nor save them.
 TEST_F(FleetSeam, TheUnsyncedChargesOfAKilledServerAreAdmittedOnceMore) {
   auto nodes = make_nodes(1, proxied(), with_deadline(kLong));
   EXPECT_EQ(admitted(*nodes[0], "k", 50), 50);
@@ -225,11 +225,10 @@ TEST_F(FleetSeam, WriteBacksLeaveRedisHalfOfItsTime) {
     return at == std::string::npos ? 0 : std::strtoll(stats.c_str() + at + 5, nullptr, 10);
   };
   server_->resume();
-  Keeper& keeper = nodes[0]->store->keeper();
-  while (keeper.synced_permits() == 0) std::this_thread::yield();
+  ASSERT_TRUE(until([&] { return nodes[0]->store->write_backs().written() > 0; }));
   const Micros began = redis::steady_now();
   const std::int64_t before = busy_us();
-  ASSERT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); }));
+  ASSERT_TRUE(until([&] { return nodes[0]->store->unsynced_charges().is_synced(); }));
   const std::int64_t busy = busy_us() - before, took = (redis::steady_now() - began).count();
   EXPECT_GT(busy, 0);
   EXPECT_LE(busy, took * 11 / 20) << "us of " << took;
@@ -237,14 +236,14 @@ TEST_F(FleetSeam, WriteBacksLeaveRedisHalfOfItsTime) {
 
 // The bound is 100,000 keys; here it is ten.
 TEST_F(FleetSeam, BeyondTheBoundOfUnsyncedKeysChargesAreOnlyCounted) {
-  EXPECT_EQ(FleetStoreOptions{}.unsynced_keys, 100'000u);
-  FleetStoreOptions options = with_deadline(kLong);
+  EXPECT_EQ(fleet::FleetStoreOptions{}.unsynced_keys, 100'000u);
+  fleet::FleetStoreOptions options = with_deadline(kLong);
   options.unsynced_keys = 10;
   auto nodes = make_nodes(1, proxied(), options);
   cut_off();
   ASSERT_TRUE(waits_for(nodes, false));
   for (int i = 0; i < 25; ++i) EXPECT_EQ(admitted(*nodes[0], "k" + std::to_string(i), 1, 60), 1);
-  EXPECT_EQ(nodes[0]->store->owed().dropped_permits(), 15u * 60);
+  EXPECT_EQ(nodes[0]->store->unsynced_charges().dropped_permits(), 15u * 60);
   proxy_->set({});
   ASSERT_TRUE(waits_for(nodes, true));
   int whole = 0;
@@ -253,39 +252,31 @@ TEST_F(FleetSeam, BeyondTheBoundOfUnsyncedKeysChargesAreOnlyCounted) {
     EXPECT_TRUE(left == 40 || left == 100) << left;
     whole += left == 100 ? 1 : 0;
   }
-  EXPECT_EQ(whole, 15) << "they can be admitted once more";
+  EXPECT_EQ(whole, 15) << "their charges were dropped";
 }
 
-// A pipeline with room for few: most checks cannot be sent, and Redis is well.
+// A pipeline with room for two requests: most checks cannot be sent, though Redis is available.
 TEST_F(FleetSeam, ACrowdedPipelineAdmitsTheLimit) {
-  FleetStoreOptions options = with_deadline(kLong);
-  options.lane.asks_max = 2;
-  auto nodes = make_nodes(1, url(), options);
+  auto nodes = make_nodes(1, url(), with_requests(2));
   for (int round = 0; round < 4; ++round) {
     const std::string key = "k" + std::to_string(round);
     Tally tally;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 12; ++i) {
-      threads.emplace_back([&] {
-        for (int k = 0; k < 100; ++k) ask(*nodes[0], key, hundred_, tally);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(12, [&](int) {
+      for (int k = 0; k < 100; ++k) ask(*nodes[0], key, hundred_, tally);
+    });
     EXPECT_LE(tally.admitted(), 100) << tally.text();
     EXPECT_GT(tally.asked(DecidedBy::local) + tally.asked(DecidedBy::overloaded), 0) << tally.text();
-    EXPECT_TRUE(until([&] { return nodes[0]->store->owed().is_synced(); }));
+    EXPECT_TRUE(until([&] { return nodes[0]->store->unsynced_charges().is_synced(); }));
     EXPECT_EQ(nodes[0]->limiter->peek(key, hundred_)->remaining, 100 - tally.admitted());
     while (ask(*nodes[0], key, hundred_, tally)) {
     }
-    EXPECT_EQ(tally.admitted(), 100) << "and nobody is denied for good";
+    EXPECT_EQ(tally.admitted(), 100) << "later checks get the rest";
   }
 }
 
-// A retry, or a reservation of an id that is taken, is charged nothing, though nothing can be sent.
-TEST_F(FleetSeam, WhatIsShedAndNotAdmittedIsNotOwed) {
-  FleetStoreOptions options = with_deadline(kLong);
-  options.lane.asks_max = 0;
-  Node node(url(), options);
+// While the node can send nothing, a retry, or a reservation whose id is in use, is charged nothing.
+TEST_F(FleetSeam, ARetryThatCannotBeSentIsNotChargedAgain) {
+  Node node(url(), with_requests(0));
   const Charge five{.key = "k", .limit = &hundred_, .cost = 5};
   for (int i = 0; i < 3; ++i) {
     const auto once = node.limiter->check_once("id", {&five, 1});
@@ -294,14 +285,12 @@ TEST_F(FleetSeam, WhatIsShedAndNotAdmittedIsNotOwed) {
     EXPECT_EQ(node.limiter->reserve({&five, 1}, {.id = "one"}).has_value(), i == 0);
   }
   std::int64_t all = 0;
-  for (const Debt& debt : node.store->close().debts) all += debt.cost;
+  for (const fleet::UnsyncedCharge& charge : node.store->close().charges) all += charge.cost;
   EXPECT_EQ(all, 10);
 }
 
-TEST_F(FleetSeam, WhatIsShedIsDeniedOrPassesAsTheRuleSays) {
-  FleetStoreOptions options = with_deadline(kLong);
-  options.lane.asks_max = 0;
-  Node node(url(), options);
+TEST_F(FleetSeam, ACheckThatCannotBeSentFollowsItsRule) {
+  Node node(url(), with_requests(0));
   Tally closed, open;
   for (int i = 0; i < 10; ++i) {
     ask(node, "closed", hundred_, closed, Fallback::closed);

@@ -1,19 +1,18 @@
-// The arena is full while the table has slots: every client of a sliding_log rule is decided by a state of its own. It
-// is never admitted more than its limit in any period, and never denied while it uses at most half of it.
+// The arena is full while the table has slots: every client of a sliding_log rule has its own state. It is never
+// admitted more than its limit in any period, and never denied while it uses at most half of it.
 //
-// The referee is a list of all that each client was admitted. The arithmetic by itself: algorithm/compact_log_test.cc.
+// The reference is a list of all that each client was admitted. algorithm/compact_log_test.cc tests the arithmetic
+// alone.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/folder_fixture.h"
 #include "sanitized.h"
 #include "seed.h"
 #include "store_fixture.h"
@@ -27,7 +26,7 @@ constexpr std::size_t kLittle = 64 << 10;  // bytes of blocks: 1,024 logs
 
 class FullArena : public ::testing::Test {
  protected:
-  void open(StoreOptions options) { store_ = MemoryStore::open(std::move(options), clock_).value(); }
+  void open(store::StoreOptions options) { store_ = store::MemoryStore::open(std::move(options), clock_).value(); }
   void open(std::size_t keys) { open({.keys = keys, .log_bytes = kLittle}); }
 
   std::int64_t now() const { return clock_->now().count(); }
@@ -60,7 +59,7 @@ class FullArena : public ::testing::Test {
     }
     return false;
   }
-  // Takes all that is left of the arena, as others would; gives it back.
+  // Takes all free blocks of the arena, as other requests would; give_arena() returns them.
   static constexpr std::uint32_t kOthers = 64;
   void take_arena() {
     take_what_is_free();
@@ -71,7 +70,7 @@ class FullArena : public ::testing::Test {
     unsigned block_class = table::kClasses - 1;
     for (std::uint32_t i = 0; i < kOthers * table::kPendings;) {
       table::Actor other(region, table::kParticipants - 1 - i / table::kPendings);
-      if (take_block(other, i % table::kPendings, block_class)) {
+      if (table::take_block(other, i % table::kPendings, block_class)) {
         ++i;
       } else if (block_class-- == 0) {
         return;
@@ -81,13 +80,13 @@ class FullArena : public ::testing::Test {
   void give_arena() {
     for (std::uint32_t i = 0; i < kOthers; ++i) {
       table::Actor other(store_->table().region(), table::kParticipants - 1 - i);
-      give_all_blocks(other);
+      table::give_all_blocks(other);
     }
   }
 
   const Limit limit_ = limit_of("10/min", Algorithm::sliding_log);
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
-  std::unique_ptr<MemoryStore> store_;
+  std::unique_ptr<store::MemoryStore> store_;
   int flooded_ = 0;
 };
 
@@ -125,9 +124,9 @@ TEST_F(FullArena, NeverDeniesHalfOfTheLimit) {
   EXPECT_GT(store_->counters().compacted, static_cast<std::uint64_t>(kClients / 2)) << "most of them have no log";
 }
 
-// A few clients among a flood that fills and leaves the arena again and again: versions of the limit in turn,
-// reservations that are settled later, all costs. Some requests have read the clock up to `late_us` ago: their thread
-// was kept from running. Such a charge was made at some moment between its time and now.
+// A few clients among a flood that fills and frees the arena again and again: versions of the limit by turns,
+// reservations that are settled later, all costs. Some requests have read the clock up to `late_us` ago, as if their
+// thread had been stopped. Such a charge was made at some moment between its time and now.
 class FullArenaAtRandom : public FullArena {
  protected:
   struct Admitted {
@@ -142,7 +141,7 @@ class FullArenaAtRandom : public FullArena {
   std::int64_t pick(std::int64_t most) {
     return static_cast<std::int64_t>(dice_() % static_cast<std::uint64_t>(most + 1));
   }
-  // What was surely admitted in the period that ends now.
+  // What was certainly admitted in the period that ends now.
   std::int64_t used(const Client& client) const {
     std::int64_t sum = 0;
     for (const Admitted& one : client.admitted) sum += one.begin > now() - kMinute ? one.cost : 0;
@@ -152,7 +151,7 @@ class FullArenaAtRandom : public FullArena {
   void commit(Client& client, const std::string& key, const std::string& id, const Limit& limit, std::int64_t at) {
     Admitted& open = client.admitted[client.open];
     const Charge actual{.key = key, .limit = &limit, .cost = pick(open.cost), .family = 7};
-    MemoryStore::Returned returned[1];
+    store::MemoryStore::Returned returned[1];
     const auto verdict = store_->commit({&actual, 1}, id, at, returned);
     ASSERT_TRUE(verdict) << verdict.error().message;
     ASSERT_LE(returned[0].permits, open.cost - actual.cost);
@@ -285,7 +284,7 @@ TEST_F(FullArena, MakesLogsOfCountsOnceThereAreBlocks) {
   }
   EXPECT_GT(table::free_lines(store_->table().region()), before) << "the blocks of the flood are free again";
   EXPECT_EQ(store_->size(), 0u);
-  // One who stays: counts, until the flood is over; then a log again, whose first event leaves in time.
+  // A client that stays is kept as counts until the flood is over. Then it has a log, whose first event leaves in time.
   const std::uint64_t all = table::free_lines(store_->table().region());
   flood(limit_, 10'000);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(check("stays", limit_).allowed);
@@ -303,8 +302,8 @@ TEST_F(FullArena, MakesLogsOfCountsOnceThereAreBlocks) {
   EXPECT_LE(now() + check("stays", limit_).retry_after.count(), first + kMinute);
 }
 
-// A request read the clock, and was kept from running while another one charged the counts. Of them a log is made whose
-// events leave no sooner than they were charged.
+// A request reads the clock, and its thread is stopped while another request charges the counts. The counts become a
+// log whose events leave no sooner than if the log had recorded the charges.
 TEST_F(FullArena, MakesALogThatForgivesNothingForARequestWithAnOldTime) {
   open(1);
   const std::int64_t start = (kNow / kMinute + 1) * kMinute;
@@ -321,7 +320,7 @@ TEST_F(FullArena, MakesALogThatForgivesNothingForARequestWithAnOldTime) {
   EXPECT_FALSE(check("k", limit_, 9).allowed) << "8 were charged less than a minute ago";
   // What was reserved can be found, and comes back.
   const Charge nothing{.key = "k", .limit = &limit_, .cost = 0, .family = 7};
-  MemoryStore::Returned returned[1];
+  store::MemoryStore::Returned returned[1];
   ASSERT_TRUE(store_->commit({&nothing, 1}, "id", now(), returned));
   EXPECT_EQ(returned[0].permits, 2);
   EXPECT_EQ(check("k", limit_, 0).remaining, 2);
@@ -329,8 +328,8 @@ TEST_F(FullArena, MakesALogThatForgivesNothingForARequestWithAnOldTime) {
   EXPECT_TRUE(check("k", limit_, 10).allowed);
 }
 
-// A settlement read the clock before its charge left the log, and comes after that log became counts without it: what
-// others have used stays used.
+// A settlement reads the clock before its charge leaves the log, and is decided after the log became counts without
+// that charge. It must not free what others have used.
 TEST_F(FullArena, RefundsNothingThatWasDroppedMeanwhile) {
   open(1);
   const std::int64_t start = (kNow / kMinute + 1) * kMinute;
@@ -352,14 +351,14 @@ TEST_F(FullArena, RefundsNothingThatWasDroppedMeanwhile) {
   }
   ASSERT_TRUE(is_compact("k", limit_));
   EXPECT_EQ(check("k", limit_, 0).remaining, 6);
-  MemoryStore::Returned returned[1];
+  store::MemoryStore::Returned returned[1];
   ASSERT_TRUE(store_->commit({&nothing, 1}, "id", start + kMinute + 29 * kSecond, returned));
   EXPECT_EQ(returned[0].permits, 0);
   EXPECT_EQ(check("k", limit_, 0).remaining, 6);
 }
 
-// A log that has just recovered gives its block: to a request that read the clock half a millisecond earlier it has
-// not.
+// A log has just recovered, and its block is reused. For a request that read the clock half a millisecond earlier, the
+// log has not recovered.
 TEST_F(FullArena, KeepsWhatCountsForARequestThatReadTheClockJustBefore) {
   open(1);
   EXPECT_TRUE(check("k", limit_, 10).allowed);
@@ -396,7 +395,7 @@ TEST_F(FullArena, KeepsTheRuleOfALogThatASettlementRewrites) {
   for (int i = 0; i < kClients; ++i) EXPECT_LE(check("k" + std::to_string(i), limit_, 0).remaining, 1) << i;
 }
 
-// Permits in flight cannot be counted otherwise: they are denied, with a wait.
+// Permits in flight need a block, so they are denied, with a wait.
 TEST_F(FullArena, DeniesPermitsInFlight) {
   open(20'000);
   const Limit flights = compile("3 concurrent", Algorithm::concurrency).value();
@@ -426,7 +425,7 @@ TEST_F(FullArena, ReleasesPermitsInFlight) {
   EXPECT_EQ(store_->acquire({"f", &flights, 0}, "c", now())->remaining, 2);
 }
 
-// Neither counts nor the block that it has can keep this log: it is denied, not failed.
+// Neither counts nor its block can store this log: the request is denied, and does not fail.
 TEST_F(FullArena, DeniesWhatNeitherABlockNorASlotCanKeep) {
   open(1);
   EXPECT_TRUE(check("k", limit_of("1000000/min", Algorithm::sliding_log)).allowed);
@@ -436,7 +435,7 @@ TEST_F(FullArena, DeniesWhatNeitherABlockNorASlotCanKeep) {
   EXPECT_EQ(decision.decided_by, DecidedBy::no_room);
 }
 
-// Only without slots do clients share; what they have used is not forgiven then either.
+// Clients share counts only if there are no slots. Also then, no used permit is freed.
 TEST_F(FullArena, ForgivesNothingWithoutSlotsEither) {
   open({.keys = 200, .log_bytes = kLittle / 16});
   std::vector<std::int64_t> used(20, 0);
@@ -449,10 +448,11 @@ TEST_F(FullArena, ForgivesNothingWithoutSlotsEither) {
   for (const std::int64_t one : used) EXPECT_LE(one, 10) << "within ten seconds";
 }
 
-// What is kept as counts is in the file as anything else is: through a restart, a resize and another arena.
+// Counts in a state file survive a restart, a resize and another size of the arena.
 TEST_F(FullArena, SurvivesARestartAndAResize) {
   const Limit limit = limit_of("10/hour", Algorithm::sliding_log);
-  const std::string file = ::testing::TempDir() + "weir_full_arena." + std::to_string(getpid());
+  const base::TestFolder folder;
+  const std::string file = folder.at("state");
   clock_->set(Micros{read_clocks().wall_us});  // which the resize asks, too
   open({.keys = 20'000, .log_bytes = kLittle, .file = file});
   flood(limit, 5'000);
@@ -465,7 +465,7 @@ TEST_F(FullArena, SurvivesARestartAndAResize) {
       const auto resized = table::resize({.path = file, .keys = 40'000});
       ASSERT_TRUE(resized) << resized.error().message;
     }
-    store_ = MemoryStore::open({.file = file}, clock_).value();
+    store_ = store::MemoryStore::open({.file = file}, clock_).value();
     EXPECT_EQ(store_->size(), size);
     EXPECT_FALSE(check("spent", limit).allowed);
     for (int i = 1; i <= 5'000; i += 37) {
@@ -473,7 +473,6 @@ TEST_F(FullArena, SurvivesARestartAndAResize) {
     }
   }
   store_.reset();
-  std::remove(file.c_str());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the table does when it has no room: it stays bounded, uses the room that is left, and the sweep makes some empty
-// again. Whom it evicts, and what that means for them: eviction_test.cc.
+// A table without room stays bounded and uses the room that is left, and the sweep frees room again. eviction_test.cc
+// tests which keys it evicts, and what that means for them.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace weir::test {
 namespace {
 
-class FullTable : public StoreTest<MemoryStore> {};
+class FullTable : public StoreTest {};
 
 TEST_F(FullTable, StaysBoundedUnderAFloodOfKeys) {
   for (const Algorithm algorithm : kChecked) {
@@ -38,7 +38,7 @@ TEST_F(FullTable, StaysBoundedUnderAFloodOfKeys) {
   }
 }
 
-// A page remembers that it is full; a new key looks again before it pushes another out.
+// A page stores that it is full. A new key searches the page again before it evicts a key.
 TEST_F(FullTable, FindsTheRoomThatAResetLeaves) {
   const auto store = make(1);
   const Limit day = limit_of("5/day", Algorithm::token_bucket), log = limit_of("5/day", Algorithm::sliding_log);
@@ -52,7 +52,7 @@ TEST_F(FullTable, FindsTheRoomThatAResetLeaves) {
   EXPECT_EQ(store->counters().evicted, 0u);
 }
 
-// When all are spent, nobody new gets more than what one of them has left.
+// When all keys have used their limits, a new key gets no more than one of them has left.
 TEST_F(FullTable, AdmitsNobodyNewWhenAllKeysAreSpent) {
   for (const Algorithm algorithm : kChecked) {
     const auto store = make(1, 1 << 20);
@@ -70,10 +70,10 @@ TEST_F(FullTable, AdmitsNobodyNewWhenAllKeysAreSpent) {
   }
 }
 
-// Permits in flight are not forgotten: they have half of a page, and there is room for others.
+// Permits in flight are never evicted: they take at most half of a page, and other keys the rest.
 TEST_F(FullTable, PermitsInFlightHaveHalfOfAPage) {
   const auto store = make(1);
-  const Limit flights = make_window(Algorithm::concurrency, 5, 60'000'000).value();
+  const Limit flights = algorithm::make_window(Algorithm::concurrency, 5, 60'000'000).value();
   const Limit minute = limit_of("5/min", Algorithm::fixed_window);
   std::size_t held = 0;
   for (int i = 0; i < 300; ++i) {
@@ -95,7 +95,7 @@ TEST_F(FullTable, PermitsInFlightHaveHalfOfAPage) {
 // Permits in flight fill the arena to the last block. A release needs no block.
 TEST_F(FullTable, ReleasesPermitsWhenNoBlockIsFree) {
   const auto store = make(1'000, std::uint64_t{64} << 10);
-  const Limit flights = make_window(Algorithm::concurrency, 1'000, 60'000'000).value();
+  const Limit flights = algorithm::make_window(Algorithm::concurrency, 1'000, 60'000'000).value();
   const Limit wide = limit_of("1000000000/year", Algorithm::token_bucket);
   const auto key = [](int i) { return "k" + std::to_string(i); };
   const auto acquire = [&](int i, const std::string& id, std::int64_t cost) {
@@ -134,7 +134,7 @@ TEST_F(FullTable, ReleasesPermitsWhenNoBlockIsFree) {
   EXPECT_TRUE(charge(*store, "wide", wide, 1).allowed);
 }
 
-// A verdict over a key that has lapsed and keys that are new: making room must not take what is being charged.
+// A request over a key that has expired and new keys: to make room, it must not evict a key that it charges.
 TEST_F(FullTable, KeepsALapsedKeyWhileItIsCharged) {
   const Limit limit = limit_of("5/s", Algorithm::token_bucket);
   for (const std::size_t keys_max : {std::size_t{2}, std::size_t{1'000'000}}) {
@@ -154,8 +154,8 @@ TEST_F(FullTable, KeepsALapsedKeyWhileItIsCharged) {
   }
 }
 
-// Stale keys leave: their room is used again, and a sweep removes the rest. Whoever needs room in a page that nobody
-// has swept looks at eight others at least; that all are of the one in ten who are alive is met once in millions.
+// New keys reuse the slots of expired keys, and a sweep removes the rest. A new key in a page that was not swept looks
+// at eight keys at least. One key in ten has not expired, so that all eight have not is rare.
 TEST_F(FullTable, SweepsKeysThatHaveRecovered) {
   for (const Algorithm algorithm : kChecked) {
     const auto store = make(20'000);
@@ -165,12 +165,12 @@ TEST_F(FullTable, SweepsKeysThatHaveRecovered) {
     const std::int64_t later = kNow + 30'000'000 + 2'000'000;
     charge(*store, "late", limit, 1, later);
     store->sweep(later);
-    EXPECT_EQ(store->size(), 1u) << to_string(algorithm) << ": all others are gone after two periods";
+    EXPECT_EQ(store->size(), 1u) << weir::to_string(algorithm) << ": all others are gone after two periods";
     EXPECT_EQ(charge(*store, "late", limit, 0, later).remaining, 4);
   }
 }
 
-// Slices of a large table, with the rests that the store asks for: never more than two periods pass, or two seconds.
+// Sweeps a large table in slices, with the rests that the store asks for: each key is swept within two periods.
 TEST_F(FullTable, SweepsALargeTableInTime) {
   for (const char* quota : {"5/s", "5/3s", "5/min"}) {
     const auto store = make(2'000'000);

@@ -1,10 +1,9 @@
-// The calls of a gate beside check(): looking without charging, requests that are sent twice, several views of one
-// request, reservations, and forgetting what one client has spent.
+// The calls of a gate beside check(): peeking without charging, requests that are sent twice, several views of one
+// request, reservations, and resetting what one client used.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "policy_world.h"
 #include "sanitized.h"
 #include "seed.h"
+#include "waiting_store.h"
 
 namespace weir {
 namespace {
@@ -168,7 +168,7 @@ TEST_F(GateCalls, RefuseAnIdThatCannotBeOne) {
   }
 }
 
-TEST_F(GateCalls, TakeAllOfSeveralViewsOrNothing) {
+TEST_F(GateCalls, ChargeAllOfSeveralViewsOrNone) {
   use_rules(kTwoRules);
   const std::vector<Request> views = {{.user = "1"}, {.ip = "192.0.2.1"}};
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(together(views).allowed);
@@ -224,7 +224,7 @@ TEST_F(GateCalls, ChargeOthersBesideTheRulesInTheSameEvent) {
   EXPECT_FALSE(second.allowed);
   EXPECT_TRUE(second.answers[0].allowed);
   EXPECT_FALSE(second.decisions[0].allowed);
-  EXPECT_EQ(left({.user = "1"}), Left{1}) << "what stands beside the rules has denied";
+  EXPECT_EQ(left({.user = "1"}), Left{1}) << "the charge beside the rules was denied";
   EXPECT_TRUE(together({}, {{.key = "y", .limit = &limit}}).allowed);
   EXPECT_TRUE(together({}).allowed);
   std::vector<Decision> decisions(1);
@@ -266,7 +266,7 @@ TEST_F(GateCalls, CountADenialOfSeveralViewsOnce) {
   EXPECT_EQ(left({.ip = "192.0.2.1"}), Left{7});
 }
 
-TEST_F(GateCalls, HoldTheViewsOfARequestToTheLimitsThatOneMayHave) {
+TEST_F(GateCalls, BoundTheLimitsOfAllViewsOfARequest) {
   use_rules("- {name: user, per: user, limit: 9/hour}\n");
   std::vector<std::string> users;
   for (std::size_t i = 0; i <= kChargesMax; ++i) users.push_back("u" + std::to_string(i));
@@ -306,7 +306,7 @@ TEST_F(GateCalls, SettleAReservationOnce) {
   EXPECT_EQ(peek(request).shadows[0].decision.remaining, 88);
 
   reserve(request, "mine");
-  EXPECT_FALSE(gate.reserve(request, {.id = "mine"})) << "it is open";
+  EXPECT_FALSE(gate.reserve(request, {.id = "mine"})) << "the reservation is open";
   EXPECT_EQ(sound(gate.cancel("mine", request)).limits[0].decision.remaining, 88);
   EXPECT_EQ(left(request), (Left{88, 88}));
   EXPECT_EQ(peek(request).shadows[0].decision.remaining, 88);
@@ -326,7 +326,7 @@ TEST_F(GateCalls, ReserveNothingThatIsDenied) {
   EXPECT_FALSE(gate.reserve(negative));
 }
 
-TEST_F(GateCalls, ReserveWhereNoRuleHolds) {
+TEST_F(GateCalls, ReserveWhereNoRuleApplies) {
   const RuleReservation without_rules = reserve({.user = "1"});
   EXPECT_TRUE(without_rules.answer.allowed);
   EXPECT_FALSE(without_rules.id.empty());
@@ -347,11 +347,11 @@ TEST_F(GateCalls, SettleWhatTheyCanByRulesThatHaveChanged) {
   EXPECT_TRUE(settled.allowed) << "what has happened cannot be denied";
   EXPECT_EQ(settled.retry_after, Micros{0});
   EXPECT_EQ(settled.limits[0].decision.remaining, 5);
-  EXPECT_EQ(settled.limits[1].decision.remaining, 7) << "what was not reserved is not given back";
+  EXPECT_EQ(settled.limits[1].decision.remaining, 7) << "what was not reserved is not refunded";
   EXPECT_FALSE(gate.cancel("mine", request));
 }
 
-TEST_F(GateCalls, ForgetExactlyOneSubjectOfOneRule) {
+TEST_F(GateCalls, ResetExactlyOneSubjectOfOneRule) {
   use_rules(
       "- {name: steps, match: {path: /a}, per: [user, ip], limits: [5/min, 9/hour], algorithm: fixed_window}\n"
       "- {name: other, per: user, limit: 9/hour, algorithm: fixed_window}\n");
@@ -365,10 +365,10 @@ TEST_F(GateCalls, ForgetExactlyOneSubjectOfOneRule) {
   EXPECT_EQ(left(mine), (Left{5, 9, 5})) << "the path says nothing about whom it counts";
   EXPECT_EQ(left(next), (Left{3, 7, 5}));
   EXPECT_EQ(left(others), (Left{3, 7, 7}));
-  EXPECT_FALSE(*gate.reset("steps", mine)) << "there is nothing any more";
+  EXPECT_FALSE(*gate.reset("steps", mine)) << "it was reset before";
 }
 
-TEST_F(GateCalls, ForgetByPartsOfThePathAndPhases) {
+TEST_F(GateCalls, ResetByPartsOfThePathAndPhases) {
   use("templates: ['/t/{x}']\n"
       "rules:\n"
       "- {name: part, match: {path: '/users/{id}'}, per: '{id}', limit: 5/hour, algorithm: fixed_window, phase: key}\n"
@@ -393,7 +393,7 @@ TEST_F(GateCalls, ForgetByPartsOfThePathAndPhases) {
   }
 }
 
-TEST_F(GateCalls, SayWhyNothingCanBeForgotten) {
+TEST_F(GateCalls, SayWhyAResetFails) {
   EXPECT_EQ(gate.reset("user", {}).error().code, ErrorCode::not_found);
   use_rules(kTwoRules);
   const auto unknown = gate.reset("usr", {.user = "1"});
@@ -406,33 +406,15 @@ TEST_F(GateCalls, SayWhyNothingCanBeForgotten) {
   EXPECT_EQ(lacking.error().message, "rule 'user' counts by user, which this request lacks");
 }
 
-std::string shown(const Answer& answer) {
-  std::string out = std::to_string(answer.allowed) + ' ' + std::to_string(static_cast<int>(answer.why)) + ' ' +
-                    std::string(answer.rule) + ' ' + answer.missing + ' ' + std::to_string(answer.binding) + ' ' +
-                    std::to_string(answer.retry_after.count());
-  for (const auto* limits : {&answer.limits, &answer.shadows}) {
-    for (const LimitAnswer& limit : *limits) {
-      const Decision& d = limit.decision;
-      out.append("\n  ").append(limit.name).append(" cost ").append(std::to_string(limit.cost));
-      for (const std::int64_t number : {std::int64_t{d.allowed}, d.limit, d.remaining, d.retry_after.count(),
-                                        d.reset_after.count(), d.delay.count()}) {
-        out.append(" ").append(std::to_string(number));
-      }
-    }
-  }
-  return out;
-}
-
-// Two gates on two limiters with one clock: what the one is asked by check(), the other is by another call.
+// Two gates on two limiters with one clock: one gets check(), the other another call with the same request.
 TEST(GateCallsRandomly, AnswerOneRequestInEveryCallAsACheckDoes) {
   const std::uint64_t seed = test::base_seed();
   int denied = 0, requests = 0;
   for (std::uint64_t round = 0; round < (test::kIsSanitized ? 100 : 300); ++round) {
     test::Dice dice(seed + round);
     const auto clock = std::make_shared<ManualClock>(Micros{test::kWorldNow});
-    const LimiterOptions options{.clock = clock, .keys = 10'000, .sweeping = Sweeping::by_hand};
-    Limiter plain_limiter(options), other_limiter(options);
-    Gate plain(plain_limiter), other(other_limiter);
+    test::GateWorld plain_world(clock), other_world(clock);
+    Gate &plain = plain_world.gate, &other = other_world.gate;
     const Policy policy = test::random_policy(dice);
     ASSERT_TRUE(plain.apply(policy) && other.apply(policy));
     for (int i = 0; i < 60; ++i) {
@@ -449,7 +431,7 @@ TEST(GateCallsRandomly, AnswerOneRequestInEveryCallAsACheckDoes) {
       ASSERT_EQ(looked.has_value(), checked.has_value()) << what;
       if (!checked) continue;
       ASSERT_EQ(*all, checked->allowed) << what;
-      ASSERT_EQ(shown(answer), shown(*checked)) << what;
+      ASSERT_EQ(test::shown(answer), test::shown(*checked)) << what;
       ASSERT_EQ(looked->allowed, checked->allowed) << what;
       ASSERT_EQ(looked->why, checked->why) << what;
       ASSERT_EQ(looked->retry_after, checked->retry_after) << what;
@@ -462,8 +444,8 @@ TEST(GateCallsRandomly, AnswerOneRequestInEveryCallAsACheckDoes) {
   EXPECT_LT(denied, requests);
 }
 
-// A reservation holds fewer limits than a check, and a client that writes its path so that it is charged to more is to
-// get no error, which callers may let pass.
+// A reservation may have fewer limits than a check. A client may write its path so that more limits apply. It must get
+// a denial then, not an error, since callers may let a request pass after an error.
 TEST_F(GateCalls, DenyAReservationWhoseReadingsAskForTooMuch) {
   std::string rules;
   for (const char* const place : {"a", "b"}) {
@@ -479,6 +461,31 @@ TEST_F(GateCalls, DenyAReservationWhoseReadingsAskForTooMuch) {
   EXPECT_FALSE(denied->answer.allowed);
   EXPECT_EQ(denied->answer.why, Why::ambiguous_path);
   EXPECT_TRUE(ask({.path = "/a/..%2fb/x"}).allowed) << "a check has room for all of them";
+}
+
+// Records the last charge that it previewed.
+class PreviewedStore final : public test::WaitingStore {
+ public:
+  PreviewedStore() : WaitingStore([] {}) {}
+  Result<Decision> preview(const Charge& charge, std::int64_t now) override {
+    fallback = charge.fallback;
+    family = charge.family;
+    return WaitingStore::preview(charge, now);
+  }
+  Fallback fallback = Fallback::local;
+  std::uint64_t family = 0;
+};
+
+// While Redis is unavailable, a rule with `on_backend_error: closed` denies: a peek must say so, too.
+TEST(GatePeek, AsksWithTheFallbackAndTheFamilyOfTheLimit) {
+  const auto store = std::make_shared<PreviewedStore>();
+  Limiter limiter({.sweeping = Sweeping::by_hand, .shared = store});
+  Gate gate(limiter);
+  const auto policy = parse_policy("rules: [{name: r, per: user, limit: 5/hour, on_backend_error: closed}]", "w");
+  ASSERT_TRUE(policy && gate.apply(*policy));
+  ASSERT_TRUE(gate.peek({.user = "42"}));
+  EXPECT_EQ(store->fallback, Fallback::closed);
+  EXPECT_NE(store->family, 0U);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-// What rules mean: which requests they are about, what is counted together, who is denied by what, and what a denial
-// costs. Every promise of docs/configuration.md about rules is an assertion here.
+// What rules mean: which requests they apply to, what is counted together, which rule denies, and what a denial costs.
+// Every promise of docs/configuration.md about rules is an assertion here.
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "gate_fixture.h"
 
@@ -38,7 +37,7 @@ TEST_F(Gates, NameTheRuleAndTheWindowThatDenied) {
   EXPECT_TRUE(ask({.user = "43"}).allowed);
 }
 
-TEST_F(Gates, TellTheLongestWaitAmongThoseThatDeny) {
+TEST_F(Gates, ReturnTheLongestWaitOfTheLimitsThatDeny) {
   use_rules(
       "- {name: short, per: user, limit: 1/second, algorithm: fixed_window}\n"
       "- {name: long, per: user, limit: 1/hour, algorithm: fixed_window}\n");
@@ -83,10 +82,11 @@ TEST_F(Gates, DoNotApplyARuleWhoseAttributeIsAbsent) {
 }
 
 TEST_F(Gates, DenyARequestThatLacksARequiredAttribute) {
-  use_rules(
+  const std::string rules =
       "- {name: tenant, per: [tenant, user], limit: 9/hour, required: true}\n"
       "- {name: address, per: ip, limit: 9/hour}\n"
-      "- {name: strict, per: ip, limit: 9/hour, count_denied: true}\n");
+      "- {name: strict, per: ip, limit: 9/hour, count_denied: true}\n";
+  use_rules(rules);
   const Answer answer = ask({.ip = "192.0.2.1", .tenant = "acme"});
   EXPECT_FALSE(answer.allowed);
   EXPECT_EQ(answer.why, Why::missing);
@@ -94,10 +94,7 @@ TEST_F(Gates, DenyARequestThatLacksARequiredAttribute) {
   EXPECT_EQ(answer.missing, "user");
   use_rules("- {name: org, per: header:x-org, limit: 1/s, required: true}");
   EXPECT_EQ(ask({}).missing, "header:x-org");
-  use_rules(
-      "- {name: tenant, per: [tenant, user], limit: 9/hour, required: true}\n"
-      "- {name: address, per: ip, limit: 9/hour}\n"
-      "- {name: strict, per: ip, limit: 9/hour, count_denied: true}\n");
+  use_rules(rules);
   const Answer whole = ask({.user = "42", .ip = "192.0.2.1", .tenant = "acme"});
   EXPECT_TRUE(whole.allowed);
   EXPECT_EQ(whole.limits[1].decision.remaining, 8) << "a denied request was charged";
@@ -110,7 +107,7 @@ TEST_F(Gates, TakeTheFirstIdentityThatIsPresent) {
   EXPECT_EQ(passed(2, {.api_key = "7", .ip = "192.0.2.7"}), 1) << "user 7 is not API key 7";
   EXPECT_EQ(passed(2, {.ip = "192.0.2.7"}), 1);
   EXPECT_EQ(passed(1, {.user = "7", .ip = "198.51.100.1"}), 0);
-  EXPECT_EQ(passed(2, {}), 2) << "nobody is known: the rule does not apply";
+  EXPECT_EQ(passed(2, {}), 2) << "without an identity the rule does not apply";
 }
 
 TEST_F(Gates, TakeAnotherOrderOfIdentities) {
@@ -136,7 +133,7 @@ TEST_F(Gates, GroupAddressesByTheirNetwork) {
 
 TEST_F(Gates, BelieveHeadersOfTrustedProxiesOnly) {
   use("trusted_proxies: [10.0.0.0/8]\nrules: [{name: client, per: ip, limit: 1/hour}]");
-  for (int i = 0; i < 1000; ++i) {  // XFF-1: rotating the header brings nothing
+  for (int i = 0; i < 1000; ++i) {  // other values of the header make no other client
     const std::string spoofed = "203.0.113." + std::to_string(i % 256);
     const Attribute headers[] = {{"X-Forwarded-For", spoofed}};
     EXPECT_EQ(ask({.ip = "198.51.100.9", .headers = headers}).allowed, i == 0);
@@ -164,7 +161,7 @@ TEST_F(Gates, CountApartByAPartOfThePath) {
 TEST_F(Gates, KeepPartsOfAKeyApart) {
   use_rules("- {name: both, per: [tenant, user], limit: 1/hour}");
   EXPECT_TRUE(ask({.user = "c", .tenant = "ab"}).allowed);
-  EXPECT_TRUE(ask({.user = "bc", .tenant = "a"}).allowed) << "glued together they would be one";
+  EXPECT_TRUE(ask({.user = "bc", .tenant = "a"}).allowed) << "joined without a separator they would be equal";
   EXPECT_FALSE(ask({.user = "c", .tenant = "ab"}).allowed);
   const std::string long_one(700, 'x'), long_two = long_one + 'y';
   EXPECT_TRUE(ask({.user = long_one, .tenant = "t"}).allowed);
@@ -188,7 +185,7 @@ TEST_F(Gates, ShareOneKeyAmongPathsThatNoRuleNames) {
   for (int i = 0; i < 100; ++i) {
     count += ask({.ip = "192.0.2.1", .path = "/made/up/" + std::to_string(i)}).allowed ? 1 : 0;
   }
-  EXPECT_EQ(count, 3) << "random paths brought budgets of their own";
+  EXPECT_EQ(count, 3) << "random paths had their own limits";
 }
 
 TEST_F(Gates, CountOtherwiseByTheTemplatesThatSayMore) {
@@ -201,7 +198,7 @@ TEST_F(Gates, CountOtherwiseByTheTemplatesThatSayMore) {
   EXPECT_EQ(passed(1, {.ip = "192.0.2.1", .path = "/y"}), 0);
 }
 
-// The bypasses of PATH-1: every spelling of a path meets its rule.
+// A rule applies to every spelling of its path, so that no spelling bypasses it.
 TEST_F(Gates, MeetEverySpellingOfAPath) {
   use_rules("- {name: login, match: {path: /api/login}, per: global, limit: 0/second}");
   for (const char* path : {"/api/login", "/api/login/", "/api//login", "//api/login", "/api/./login", "/api/x/../login",
@@ -215,7 +212,7 @@ TEST_F(Gates, MeetEverySpellingOfAPath) {
   }
 }
 
-// What lets pass must be sure of the path: some servers read another one than we do.
+// A path exempts a request only if every server reads it the same way.
 TEST_F(Gates, LetNothingPassByAPathThatCanBeReadInTwoWays) {
   use("skip: [/health]\nrules:\n"
       "- {name: ban, per: global, limit: 0/second, match: {not: {path: /open}}}\n"
@@ -239,7 +236,7 @@ TEST_F(Gates, CountByTheFirstValueThatIsNotEmpty) {
   EXPECT_EQ(passed(2, {.headers = headers}), 1);
 }
 
-TEST_F(Gates, HoldAPolicyMadeByHandToTheSameChecks) {
+TEST_F(Gates, CheckAPolicyMadeByHandTheSameWay) {
   const RuleLimit limit{.quota = parse_quota("1/hour").value()};
   Rule sound{.name = "a", .per = {{AttributeKind::user}}, .limits = {limit}};
   ASSERT_TRUE(gate.apply({.rules = {sound}}));
@@ -265,10 +262,18 @@ TEST_F(Gates, HoldAPolicyMadeByHandToTheSameChecks) {
   bad = sound;
   bad.limits[0].text = "1/hour\r\nX-Evil: 1";
   refused(bad);
+  for (const int percent : {-1, 101, 1'000}) {
+    bad = sound;
+    bad.percent = percent;
+    refused(bad);
+    bad = sound;
+    bad.retry_jitter.percent = percent;
+    refused(bad);
+  }
   refused(sound, {.identity = {{AttributeKind::identity}}});
   EXPECT_FALSE(gate.apply({}, Force::yes)) << "no rules at all";
   EXPECT_FALSE(gate.apply({.rules = {sound, sound}}, Force::yes)) << "two of one name";
-  EXPECT_EQ(passed(1, {.user = "42"}), 0) << "what was in force stays";
+  EXPECT_EQ(passed(1, {.user = "42"}), 0) << "the previous rules stay in effect";
 }
 
 TEST_F(Gates, KeepTheCaseOfPathsIfAsked) {
@@ -330,13 +335,13 @@ TEST_F(Gates, BanWithZeroAndExemptWithUnlimited) {
   EXPECT_EQ(ask({.ip = "192.0.2.9"}).why, Why::exempt);
   EXPECT_EQ(ask({.ip = "192.0.2.9"}).rule, "office");
   const Answer banned = ask({.user = "mallory", .ip = "192.0.2.9"});
-  EXPECT_FALSE(banned.allowed) << "a ban holds even those who are exempt";
+  EXPECT_FALSE(banned.allowed) << "a ban applies to exempt clients, too";
   EXPECT_EQ(binding(banned), "banned: 0/second");
   EXPECT_EQ(banned.retry_after, kNever);
   EXPECT_EQ(passed(5, {.ip = "198.51.100.1"}), 1);
 }
 
-TEST_F(Gates, SkipWhatIsNotToBeSeen) {
+TEST_F(Gates, SkipExemptPathsAndPreflights) {
   use("skip: [/health, /static/**]\nrules: [{name: all, per: global, limit: 0/second}]");
   EXPECT_EQ(ask({.path = "/health"}).why, Why::skipped);
   EXPECT_TRUE(ask({.path = "/static/a/b.png"}).allowed);
@@ -357,7 +362,7 @@ TEST_F(Gates, ChargeWhatARequestCosts) {
   const auto left = [&](const Request& request) { return ask(request).limits[0].decision.remaining; };
   EXPECT_EQ(left({.user = "1", .headers = three}), 97);
   EXPECT_EQ(left({.user = "1"}), 95);
-  EXPECT_EQ(left({.user = "1", .headers = none}), 93) << "nobody gives himself permits";
+  EXPECT_EQ(left({.user = "1", .headers = none}), 93) << "a client cannot refund by a header";
   EXPECT_EQ(left({.user = "1", .headers = huge}), 43);
   EXPECT_EQ(left({.user = "1", .cost = 0}), 43) << "cost 0 only asks";
   EXPECT_EQ(left({.user = "1", .cost = 2}), 39);
@@ -431,9 +436,8 @@ TEST_F(Gates, ChangeNothingByARuleInShadow) {
       "- {name: path, match: {path: /**}, per: ip, limit: 1/hour, mode: shadow, count_denied: true}\n"
       "- {name: open, match: {path: /**}, limit: unlimited, mode: shadow}\n"
       "- {name: must, per: tenant, limit: 1/hour, mode: shadow, required: true}\n";
-  auto other_clock = std::make_shared<ManualClock>(Micros{kStart});
-  Limiter other_limiter({.clock = other_clock, .keys = 100'000, .sweeping = Sweeping::by_hand});
-  Gate other(other_limiter);
+  test::GateWorld other_world(clock);
+  Gate& other = other_world.gate;
   use_rules(rules);
   ASSERT_TRUE(other.apply(*parse_policy("rules:\n" + shadows + rules, "shadow.yaml")));
   for (int i = 0; i < 200; ++i) {
@@ -450,12 +454,11 @@ TEST_F(Gates, ChangeNothingByARuleInShadow) {
       ASSERT_EQ(without.limits[k].decision, with->limits[k].decision);
     }
     clock->advance(1s);
-    other_clock->advance(1s);
   }
   EXPECT_FALSE(other.check({.ip = "203.0.113.1", .path = "/x"})->shadows.empty());
   const auto second = other.check({.ip = "203.0.113.1", .path = "/x"});
   EXPECT_TRUE(second->allowed);
-  EXPECT_FALSE(second->shadows[0].decision.allowed) << "what it would have denied is told";
+  EXPECT_FALSE(second->shadows[0].decision.allowed) << "the answer has what the rule would have denied";
 }
 
 TEST_F(Gates, RefuseWhatCannotBeARequest) {

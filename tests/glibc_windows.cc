@@ -9,7 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 namespace weir::oracle {
 namespace {
@@ -24,7 +23,7 @@ using std::chrono::years;
 constexpr std::int64_t kSecond = 1'000'000;
 constexpr std::int64_t kDaySeconds = 86'400;
 
-// TZ, for as long as this object lives.
+// Sets TZ while this object exists.
 class ZoneInForce {
  public:
   explicit ZoneInForce(const std::string& zone) {
@@ -114,7 +113,7 @@ Window window_at(CalendarUnit unit, std::int64_t now) {
 }  // namespace
 
 Result<WindowsAt> glibc_windows(const CalendarPeriod& period) {
-  // glibc takes an unknown zone for UTC without a word.
+  // glibc silently uses UTC for an unknown zone.
   const std::string file = "/usr/share/zoneinfo/" + period.zone;
   if (!std::filesystem::is_regular_file(file)) {
     return fail(ErrorCode::not_found, "no time zone \"" + period.zone + "\" (looked for " + file + ")");

@@ -1,9 +1,9 @@
-// Calendar windows as glibc sees them: a second opinion on time zones, for the oracle only.
+// Calendar windows as glibc computes them, for the oracle only: so it does not use our own calendar.
 //
-// It asks localtime_r() under the TZ variable what the clock on the wall shows, and takes the definition at its word:
-// a calendar window begins the first time the local clock reaches its midnight. Slow at first sight of a window, which
-// is then remembered. It changes the environment of the process while it looks: for tests with one thread.
-// Tested by oracle_test.cc and tests/scenarios/calendar.txt.
+// Calls localtime_r() under the TZ variable and applies the definition: a calendar window begins the first time the
+// local clock reaches its midnight. Slow when it first meets a window, which it then remembers. It changes the
+// environment of the process meanwhile, so it is for tests with one thread. Tested by oracle_test.cc and
+// tests/scenarios/calendar.txt.
 #pragma once
 
 #include "oracle.h"

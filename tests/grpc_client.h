@@ -1,7 +1,7 @@
-// A gRPC client on nghttp2 that talks to a session without a socket: what tests of the gRPC port are written with.
+// A gRPC client on nghttp2 that talks to a session without a socket, for tests of the gRPC port.
 //
-// Requests are sent in any pieces, answers are collected by stream. Knows nothing of what the server should say. One
-// thread. Used by src/server/grpc/grpc_session_test.cc and grpc_abuse_test.cc.
+// It sends requests in pieces of any size and collects answers by stream. It does not know what the server should say.
+// One thread. Used by src/server/grpc/grpc_session_test.cc and grpc_abuse_test.cc.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "protocol/grpc_message.h"
-#include "server/loop/session_player.h"
+#include "server/loop/session_fixture.h"
 
 namespace weir::test {
 
@@ -23,9 +23,9 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 
 inline std::string framed(std::string_view payload) {
   std::string out;
-  const std::size_t begin = begin_grpc_message(out);
+  const std::size_t begin = protocol::begin_grpc_message(out);
   out += payload;
-  end_grpc_message(out, begin);
+  protocol::end_grpc_message(out, begin);
   return out;
 }
 
@@ -43,8 +43,8 @@ struct Heard {
   std::vector<std::string> messages() const {
     std::vector<std::string> out;
     for (std::string_view rest = body; !rest.empty();) {
-      const GrpcMessage message = read_grpc_message(rest);
-      if (message.state != GrpcMessage::State::complete) break;
+      const protocol::GrpcMessage message = protocol::read_grpc_message(rest);
+      if (message.state != protocol::GrpcMessage::State::complete) break;
       out.emplace_back(message.payload);
       rest.remove_prefix(message.consumed);
     }
@@ -54,7 +54,8 @@ struct Heard {
 
 class GrpcClient {
  public:
-  GrpcClient(Session& session, Limiter& limiter, std::int32_t window = 65'535) : player(session, limiter) {
+  GrpcClient(server::loop::Session& session, Limiter& limiter, std::int32_t window = 65'535)
+      : player(session, limiter) {
     nghttp2_session_callbacks* callbacks = nullptr;
     nghttp2_session_callbacks_new(&callbacks);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
@@ -134,15 +135,15 @@ class GrpcClient {
     std::string body;
     bool ends = false;
   };
-  SessionPlayer player;
+  server::loop::SessionPlayer player;
   nghttp2_session* http2 = nullptr;
   std::map<std::int32_t, Said> said{};
   std::map<std::int32_t, Heard> heard{};
   std::vector<std::int32_t> goaways{};  // the last streams that they name
   std::string goaway_text{};
   std::string received{};
-  Progress progress{};          // of the last delivery
-  std::size_t piece = 1 << 20;  // so many bytes the server is given at once
+  server::loop::Progress progress{};  // of the last delivery
+  std::size_t piece = 1 << 20;        // the most bytes that the server is fed at once
   std::size_t answered = 0;
   bool takes = true;  // what was received is told to the server, so that it may send more
   bool is_broken = false;

@@ -32,7 +32,7 @@ inline const std::string kOneAddress =
 class GrpcTest : public testing::Test {
  protected:
   static constexpr Micros kStart{1'789'992'000'000'000};
-  static constexpr Micros kTakeMax{std::int64_t{Bounds{}.write_seconds} * 1'000'000};
+  static constexpr Micros kTakeMax{std::int64_t{server::loop::Bounds{}.write_seconds} * 1'000'000};
 
   void use(std::string_view text) {
     const auto policy = parse_policy(text, "test.yaml");
@@ -43,8 +43,19 @@ class GrpcTest : public testing::Test {
   // Another connection in place of this one.
   void connect(std::int32_t window = 65'535) {
     client.reset();
-    session = make_grpc_session(service);
+    session = server::grpc::make_grpc_session(service);
     client = std::make_unique<GrpcClient>(*session, limiter, window);
+  }
+
+  // Begins a call, and delivers what it sends.
+  std::int32_t begin_call(const Fields& fields, std::string body = {}, bool ends = false) {
+    const std::int32_t stream = client->begin(fields, std::move(body), ends);
+    client->exchange();
+    return stream;
+  }
+  void send_more(std::int32_t stream, std::string_view more, bool ends) {
+    client->send(stream, more, ends);
+    client->exchange();
   }
 
   // The clock is set to so long after the start, and the session woken.
@@ -56,24 +67,25 @@ class GrpcTest : public testing::Test {
 
   // All that another connection is answered to these bytes; it must end.
   std::string talk(std::string_view bytes) {
-    const auto another = make_grpc_session(service);
-    SessionPlayer player(*another, limiter);
+    const auto another = server::grpc::make_grpc_session(service);
+    server::loop::SessionPlayer player(*another, limiter);
     EXPECT_TRUE(player.feed(bytes).close);
     return player.take();
   }
 
-  static DoorBounds counting(DoorCounts& into) {
-    DoorBounds bounds;
+  static server::loop::ListenerBounds counting(server::loop::ListenerCounts& into) {
+    server::loop::ListenerBounds bounds;
     bounds.counts = &into;
     return bounds;
   }
 
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(kStart);
-  Limiter limiter{LimiterOptions{.clock = clock, .keys = 1'000, .sweeping = Sweeping::by_hand}};
-  Gate gate{limiter};
-  DoorCounts counts;
-  GrpcService service{limiter, &gate, counting(counts)};
-  std::unique_ptr<Session> session = make_grpc_session(service);
+  Limiter limiter{
+      {.clock = clock, .keys = 1'000, .sweeping = Sweeping::by_hand, .shared = server::loop::store_of_tests()}};
+  weir::Gate gate{limiter};
+  server::loop::ListenerCounts counts;
+  server::grpc::GrpcService service{limiter, &gate, counting(counts)};
+  std::unique_ptr<server::loop::Session> session = server::grpc::make_grpc_session(service);
   std::unique_ptr<GrpcClient> client = std::make_unique<GrpcClient>(*session, limiter);
 };
 

@@ -1,17 +1,17 @@
-// Is there an order that explains what was seen? A search over all orders of a small history of concurrent operations.
+// Is there an order that explains the answers? A search over all orders of a small history of concurrent operations.
 //
 // Each operation took effect at one moment between its begin and its end, or, if it never ended (its participant was
-// killed), perhaps not at all. explain() looks for one order in which a plain, sequential model gives every answer that
-// was seen and ends where the table ended. If there is none, the table did what no order explains.
+// killed), perhaps not at all. explain() looks for one order in which a plain, sequential model gives the same answers
+// and ends in the state of the table. If there is none, the table has an error.
 //
 // How to use it, with threads or processes:
 // - one counter for all, std::atomic<std::uint64_t> clock (in shared memory for processes). Around each request:
 //     event.begin = ++clock; ask; event.action.allowed = the answer; event.end = ++clock;
-//   and leave `end` alone if the answer was never seen;
+//   and do not set `end` if the answer was never seen;
 // - rounds of at most 32 operations, 8 to 12 are best; read the end state once all have stopped and the dead were
 //   recovered;
-// - explain_requests(history, capacity, start, end) for charges and gifts on a few keys while the clock stands still;
-//   explain() with a step of your own for anything else. Any thread. Tested by schedule_test.cc.
+// - explain(history, start, step, is_end), where `step` is the model. linearizable_test.cc has the model of charges and
+//   refunds on a few keys, schedule_model.h that of the table. Any thread. Tested by schedule_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ class OrderSearch {
     return true;
   }
 
-  // Nobody who is not placed yet had ended before this one began.
+  // No operation that is not placed yet had ended before this one began.
   bool may_be_next(std::uint32_t placed, std::size_t i) const {
     if ((placed & bit(i)) != 0) return false;
     for (std::size_t j = 0; j < history_.size(); ++j) {
@@ -84,18 +84,5 @@ template <class Action, class State, class Step, class IsEnd>
 bool explain(std::span<const Event<Action>> history, const State& start, Step step, IsEnd is_end) {
   return OrderSearch<State, Action, Step, IsEnd>(history, step, is_end).from(0, start);
 }
-
-// A request over some keys: what it costs each (0: nothing is asked of it, negative: given back), and its answer.
-struct Request {
-  std::vector<std::int64_t> costs;
-  bool allowed = false;
-};
-
-// explain_requests()
-//
-// Every key has a capacity, and so much of it is spent at the start and at the end. A request takes all its costs, or
-// is denied if one of them has no room. What is given back never makes a key more than full.
-bool explain_requests(std::span<const Event<Request>> history, std::span<const std::int64_t> capacity,
-                      const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& end);
 
 }  // namespace weir::test

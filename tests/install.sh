@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The installed library is whole: in a folder that knows nothing of this checkout, the C++ and C examples and those of
-# docs/embed.md are built with find_package and with pkg-config, and run; four processes share one state file.
+# The installed library is complete. In a folder that knows nothing of this checkout, this test builds and runs the C++
+# and C examples and those of docs/embed.md, with find_package and with pkg-config. Four processes share one state file.
 # Called as `install.sh PROGRAM SOURCE_DIR`, after a build.
 source=$2
 . "$source/tests/server/lib.bash"

@@ -1,6 +1,6 @@
-// Keys of rules, of Envoy's descriptors and of callers: whatever bytes a caller sends, it reaches no key but its own.
-// Every call of the limiter that takes a key tries the keys that a caller could forge. Listeners and Redis are tried by
-// tests/server/key_spaces.sh.
+// Keys of rules, of Envoy's descriptors and of callers: whatever bytes a caller sends, it can use only its own keys.
+// The test calls every function of the limiter that takes a key, with the keys that a caller could forge.
+// tests/server/key_spaces.sh tests listeners and Redis.
 
 #include <gtest/gtest.h>
 
@@ -23,21 +23,22 @@ namespace weir::test {
 namespace {
 
 constexpr const char* kRules = "  - {name: login, per: user, limit: 9/year, algorithm: fixed_window}\n";
-const Request kBob{.user = "bob"};
+const weir::Request kBob{.user = "bob"};
 
 // The key of the rule above for bob, as the rules write it.
 std::string key_of_bob() {
-  const auto compile = [](const Quota& quota) { return compile_limit(quota, nullptr); };
-  std::vector<TextProblem> problems;
-  const auto book = Rulebook::make(read_policy("rules:\n" + std::string(kRules), problems, compile), compile);
-  Facts facts(kBob, (*book)->reading());
-  Bill bill;
+  const auto compile = [](const Quota& quota) { return algorithm::compile_limit(quota, nullptr); };
+  std::vector<policy::TextProblem> problems;
+  const auto book =
+      policy::Rulebook::make(policy::read_policy("rules:\n" + std::string(kRules), problems, compile), compile);
+  policy::Facts facts(kBob, (*book)->reading());
+  policy::Bill bill;
   (*book)->bill(facts, 0, bill);
   EXPECT_EQ(bill.charges[0].space, KeySpace::rules);
   return std::string(bill.charges[0].key);
 }
 
-// What a caller could try who knows how keys are written: the key, its end, and either behind any byte or two.
+// Keys that a caller could try: the key of a rule, the same without its first byte, and both behind one or two bytes.
 std::set<std::string> forgeries() {
   const std::string key = key_of_bob();
   std::set<std::string> out = {key, key.substr(1)};
@@ -45,7 +46,8 @@ std::set<std::string> forgeries() {
     const std::string before(1, static_cast<char>(first));
     for (const std::string& end : {key, key.substr(1)}) {
       out.insert(before + end);
-      for (const char second : {kRuleKeys, kEnvoyKeys, kCallerKeys}) out.insert(before + second + end);
+      for (const char second : {base::kRuleKeys, base::kEnvoyKeys, base::kCallerKeys})
+        out.insert(before + second + end);
     }
   }
   return out;
@@ -72,7 +74,7 @@ TEST_F(KeySpaces, ACallerNeverSpendsRefundsOrResetsWhatARuleCounts) {
     EXPECT_TRUE(limiter.overdraw({&one, 1})->allowed);
     EXPECT_EQ(limiter.peek(key, limit)->remaining, 0);
     EXPECT_EQ(limiter.preview(key, limit)->remaining, 0);
-    EXPECT_EQ(limiter.give_back(key, limit, 4)->remaining, 4);
+    EXPECT_EQ(limiter.refund(key, limit, 4)->remaining, 4);
     const auto reserved = limiter.reserve({&one, 1});
     ASSERT_TRUE(reserved);
     EXPECT_TRUE(limiter.cancel(reserved->id, {&one, 1}));
@@ -86,10 +88,10 @@ TEST_F(KeySpaces, ACallerNeverSpendsRefundsOrResetsWhatARuleCounts) {
 }
 
 TEST_F(KeySpaces, ACallerNeverReachesTheKeyOfADescriptor) {
-  const std::string key = kEnvoyKeys + std::string("envoy/year/4:edge4:user3:bob");
+  const std::string key = base::kEnvoyKeys + std::string("envoy/year/4:edge4:user3:bob");
   const Charge envoys{.key = key, .limit = &limit, .cost = 4, .space = KeySpace::envoy};
   ASSERT_TRUE(limiter.check_all({&envoys, 1})->allowed);
-  for (const std::string& tried : {key, key.substr(1), kCallerKeys + key, kRuleKeys + key}) {
+  for (const std::string& tried : {key, key.substr(1), base::kCallerKeys + key, base::kRuleKeys + key}) {
     EXPECT_EQ(limiter.check(tried, limit)->remaining, 8);
     EXPECT_TRUE(*limiter.reset(tried));
   }
@@ -109,18 +111,18 @@ TEST_F(KeySpaces, KeysOfCallersAreAsManyAsTheirTexts) {
   }
   std::set<std::string> stored;
   for (const std::string& key : keys) {
-    const StoredKey held(key);
+    const base::StoredKey held(key);
     const std::string_view name = held;
-    EXPECT_TRUE(name.front() != kRuleKeys && name.front() != kEnvoyKeys);
+    EXPECT_TRUE(name.front() != base::kRuleKeys && name.front() != base::kEnvoyKeys);
   }
-  for (const std::string& key : keys) EXPECT_TRUE(stored.insert(std::string(StoredKey(key))).second);
+  for (const std::string& key : keys) EXPECT_TRUE(stored.insert(std::string(base::StoredKey(key))).second);
   for (const std::string& key : keys) EXPECT_EQ(limiter.check(key, limit)->remaining, 8) << "each counts for itself";
   for (const std::string& key : keys) EXPECT_TRUE(*limiter.reset(key));
 }
 
 TEST_F(KeySpaces, PermitsInFlightAreApart) {
   const Limit permits = compile("2 concurrent").value();
-  const std::string key = key_of_bob(), other = kCallerKeys + key;
+  const std::string key = key_of_bob(), other = base::kCallerKeys + key;
   EXPECT_TRUE(limiter.acquire(key, "1", permits, 2)->allowed);
   EXPECT_TRUE(limiter.acquire(other, "1", permits, 2)->allowed);
   EXPECT_EQ(limiter.peek(key, permits)->remaining, 0);
@@ -137,7 +139,7 @@ TEST_F(KeySpaces, WhoWaitsIsServedWhenItsOwnKeyIsRefunded) {
   ASSERT_NE(limiter.wait_async(key, one, limiter.now() + Micros{100'000'000'000'000},
                                [&](Result<Decision> decision) { told = decision && decision->allowed ? 1 : 2; }),
             WaitId{0});
-  ASSERT_TRUE(limiter.give_back(key, one, 1)->allowed);
+  ASSERT_TRUE(limiter.refund(key, one, 1)->allowed);
   for (int i = 0; i < 6'000 && told == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds{10});
   EXPECT_EQ(told, 1);
 }
@@ -146,7 +148,7 @@ TEST_F(KeySpaces, ChargesOfBothKindsAreOneEvent) {
   use_rules(kRules);
   const std::string key = key_of_bob();
   const Charge beside{.key = key, .limit = &limit, .cost = 5};
-  std::array<Answer, 1> answers;
+  std::array<weir::Answer, 1> answers;
   std::array<Decision, 1> decisions;
   const auto both = gate.check_together(gate.rules(), {&kBob, 1}, answers, {&beside, 1}, decisions);
   ASSERT_TRUE(both && *both);
@@ -156,9 +158,9 @@ TEST_F(KeySpaces, ChargesOfBothKindsAreOneEvent) {
 
 TEST_F(KeySpaces, ARulesSubjectIsFoundInRulesKeysOnly) {
   const std::string key = key_of_bob();
-  EXPECT_EQ(subject_of(key), "bob");
-  EXPECT_EQ(subject_of(key.substr(1)), key.substr(1));
-  EXPECT_EQ(subject_of(StoredKey(key)), kCallerKeys + key);
+  EXPECT_EQ(fleet::subject_of(key), "bob");
+  EXPECT_EQ(fleet::subject_of(key.substr(1)), key.substr(1));
+  EXPECT_EQ(fleet::subject_of(base::StoredKey(key)), base::kCallerKeys + key);
 }
 
 }  // namespace

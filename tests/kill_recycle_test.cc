@@ -1,14 +1,15 @@
-// Numbers of limits are given out again all the time while processes are killed: none is read as its old limit.
+// Numbers of limits are reused all the time while processes are killed: no number is read as its old limit.
 //
-// Processes share a state file and bring along more different limits than there are numbers, so that the sweep frees
-// numbers without pause; at random moments one is killed, wherever it is, and another starts. Every answer is checked:
-//   - A key of a rule admits no more than its limit, and at the end has used what was admitted, besides the requests in
-//     doubt: at most one for each thread that was killed.
-//   - A key that only one thread uses has used exactly what that thread charged, under the limit that it was asked
-//     with; also long after, when most other numbers mean something else.
-//   - A key that all use, each time under another version of its limit, has used what all have charged.
-// A state that is read by a wrong limit shows at once: the limits have different periods, capacities and packings. The
-// same under chosen interleavings is in schedule_recycle.cc. WEIR_SEED=n repeats the plan, not each moment.
+// Processes share a state file and use more different limits than there are numbers, so the sweep frees numbers all the
+// time. At random moments the test kills one and starts another. It checks every answer:
+//
+//   - A key of a rule admits no more than its limit. At the end it has used what was admitted, plus the requests in
+//     doubt: at most one for each killed thread.
+//   - A key of one thread alone has used exactly what that thread charged, under its limit.
+//   - A key of all threads, each time under another version of its limit, has used what all have charged.
+//
+// A state read by a wrong limit shows at once: the limits differ in period, capacity and packing. schedule_recycle.cc
+// does the same under chosen interleavings. WEIR_SEED=n repeats the plan, not each moment.
 
 #include <gtest/gtest.h>
 
@@ -18,29 +19,28 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "algorithm/limit.h"
 #include "processes.h"
 #include "seed.h"
-#include "store/memory_store.h"
+#include "store_fixture.h"
 
 namespace weir::test {
 namespace {
 
 constexpr std::int64_t kHour = 3'600'000'000, kMonth = 720 * kHour;
-constexpr std::int64_t kStart = 692 * kMonth + 1'000;  // windows of up to a month have just begun
 constexpr std::size_t kRules = 3, kThreads = 2, kLivesMax = 40, kAtOnce = 3;
 
 const Limit& rule(std::size_t i) {
-  static const std::array<Limit, kRules> all{make_window(Algorithm::fixed_window, 60, kMonth).value(),
-                                             make_bucket(Algorithm::token_bucket, 900, kMonth, 900).value(),
-                                             make_window(Algorithm::sliding_window, 1'000'000, kMonth).value()};
+  static const std::array<Limit, kRules> all{
+      algorithm::make_window(Algorithm::fixed_window, 60, kMonth).value(),
+      algorithm::make_bucket(Algorithm::token_bucket, 900, kMonth, 900).value(),
+      algorithm::make_window(Algorithm::sliding_window, 1'000'000, kMonth).value()};
   return all[i];
 }
 
-// What a thread notes of its requests to rules, before each and after its answer.
+// What a thread notes about its requests to rules: before each request, and after its answer.
 struct Diary {
   std::array<std::atomic<std::int64_t>, kRules> begun, done, admitted;
   std::atomic<std::uint64_t> requests;
@@ -54,18 +54,9 @@ struct World {
   Diary diaries[kLivesMax][kThreads];
 };
 
-class WorldClock final : public Clock {
- public:
-  explicit WorldClock(const World& world) : world_(world) {}
-  Micros now() const override { return Micros{kStart + world_.time.load(std::memory_order_relaxed)}; }
-
- private:
-  const World& world_;
-};
-
 class Writer {
  public:
-  Writer(MemoryStore& store, World& world, Diary& diary, std::string name, std::uint64_t seed)
+  Writer(store::MemoryStore& store, World& world, Diary& diary, std::string name, std::uint64_t seed)
       : store_(store), world_(world), diary_(diary), name_(std::move(name)), dice_(seed) {}
 
   bool run() {
@@ -78,31 +69,31 @@ class Writer {
   }
 
  private:
-  // A key of this thread alone, with a limit that it brought along.
+  // A key of this thread alone, with its own limit.
   struct Kept {
     std::string key{};
     Limit limit{};
     std::int64_t used = 0;
   };
 
-  std::int64_t now() { return kStart + ++world_.time; }
+  std::int64_t now() { return SharedClock::kStart + ++world_.time; }
   void complain(const std::string& text) {
     if (diary_.complaint[0] == 0) std::strncpy(diary_.complaint, text.c_str(), sizeof(diary_.complaint) - 1);
   }
 
-  // Nearly always one that nobody has asked with, of a packing by chance.
+  // Almost always a limit that no request has used before, of a random packing.
   Limit some_limit() {
     const std::int64_t permits = pick(dice_, 0, 1) == 0 ? pick(dice_, 100, 2'000) : pick(dice_, 2'000, 4'000'000);
+    const std::int64_t few = permits % 1'000 + 50;
     switch (pick(dice_, 0, 3)) {
       case 0:
-        return make_window(Algorithm::sliding_window, permits, kHour * pick(dice_, 1, 24)).value();
+        return algorithm::make_window(Algorithm::sliding_window, permits, kHour * pick(dice_, 1, 24)).value();
       case 1:
-        return make_bucket(Algorithm::leaky_meter, permits % 1'000 + 50, kMonth, permits % 1'000 + 50).value();
+        return algorithm::make_bucket(Algorithm::leaky_meter, few, kMonth, few).value();
       case 2:
-        return make_bucket(Algorithm::token_bucket, permits % 1'000 + 50, kMonth - permits, permits % 1'000 + 50)
-            .value();
+        return algorithm::make_bucket(Algorithm::token_bucket, few, kMonth - permits, few).value();
       default:
-        return make_window(Algorithm::fixed_window, permits, kHour * pick(dice_, 1, 24)).value();
+        return algorithm::make_window(Algorithm::fixed_window, permits, kHour * pick(dice_, 1, 24)).value();
     }
   }
 
@@ -113,7 +104,7 @@ class Writer {
     } else if (what < 30) {
       check_common();
     } else if (what < 50) {
-      Kept& one = kept_[static_cast<std::size_t>(pick(dice_, 0, static_cast<std::int64_t>(kept_.size()) - 1))];
+      Kept& one = kept_[below(dice_, kept_.size())];
       check(one);
       if (one.used > 40) renew(one);
     } else if (what < 98) {
@@ -158,7 +149,8 @@ class Writer {
 
   // Its versions have one period, and more permits than are ever asked for.
   void check_common() {
-    const Limit version = make_window(Algorithm::fixed_window, pick(dice_, 10'000'000, 90'000'000), kMonth).value();
+    const Limit version =
+        algorithm::make_window(Algorithm::fixed_window, pick(dice_, 10'000'000, 90'000'000), kMonth).value();
     const std::int64_t before = world_.common_done.load();
     world_.common_begun.fetch_add(1);
     const auto decision = store_.check({.key = "common", .limit = &version}, now());
@@ -170,7 +162,7 @@ class Writer {
              std::to_string(most) + " charged");
   }
 
-  MemoryStore& store_;
+  store::MemoryStore& store_;
   World& world_;
   Diary& diary_;
   const std::string name_;
@@ -179,35 +171,32 @@ class Writer {
   std::uint64_t next_ = 0;
 };
 
-std::unique_ptr<MemoryStore> open(const std::string& file, const World& world) {
-  return MemoryStore::open({.keys = 3'000, .log_bytes = 4 << 20, .file = file}, std::make_shared<WorldClock>(world))
+std::unique_ptr<store::MemoryStore> open(const std::string& file, const World& world) {
+  return store::MemoryStore::open({.keys = 3'000, .log_bytes = 4 << 20, .file = file},
+                                  std::make_shared<SharedClock>(world.time))
       .value();
 }
 
 bool write(World& world, const std::string& file, std::size_t life, std::uint64_t seed) {
   const auto store = open(file, world);
   std::atomic<bool> is_well{true};
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i] {
-      const std::string name = std::to_string(life) + "/" + std::to_string(i) + "/";
-      if (!Writer(*store, world, world.diaries[life][i], name, seed + i).run()) is_well = false;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(kThreads, [&](std::size_t i) {
+    const std::string name = std::to_string(life) + "/" + std::to_string(i) + "/";
+    if (!Writer(*store, world, world.diaries[life][i], name, seed + i).run()) is_well = false;
+  });
   return is_well;
 }
 
 // A file from its first process to its last.
 class Round {
  public:
-  explicit Round(std::uint64_t seed) : file_(folder_.file("state")), dice_(seed) {}
+  explicit Round(std::uint64_t seed) : file_(folder_.at("state")), dice_(seed) {}
 
   void run(std::uint64_t& kills, std::uint64_t& epochs) {
     auto store = open(file_, *world_);
-    const bool is_left_alone = pick(dice_, 0, 1) == 0;  // all users die, and the next one repairs it
+    const bool is_left_alone = pick(dice_, 0, 1) == 0;  // all processes are killed; the next one repairs the file
     if (is_left_alone) store.reset();
-    for (std::size_t i = 0; i < kAtOnce; ++i) start();
+    for (std::size_t i = 0; i < kAtOnce; ++i) running_.push_back(start_life());
     while (lives_.size() < kLivesMax) {
       const std::uint64_t until = requests() + static_cast<std::uint64_t>(pick(dice_, 100, 4'000));
       ASSERT_TRUE(wait_until([&] { return requests() >= until || !complaints().empty(); }));
@@ -231,7 +220,6 @@ class Round {
   }
 
  private:
-  void start() { running_.push_back(start_life()); }
   std::size_t start_life() {
     const std::size_t life = lives_.size();
     const std::uint64_t seed = dice_();
@@ -253,7 +241,7 @@ class Round {
     return all;
   }
 
-  void examine(MemoryStore& store) const {
+  void examine(store::MemoryStore& store) const {
     while (!store.table().sweep(store.clock().now().count(), 10'000)) continue;
     EXPECT_EQ(faults_of(store.table().region(), Rest::all_recovered), "");
     for (std::size_t i = 0; i < kRules; ++i) {
@@ -275,7 +263,7 @@ class Round {
     EXPECT_EQ(store.counters().evicted, 0u);
   }
 
-  const TempFolder folder_;
+  const base::TestFolder folder_;
   const std::string file_;
   std::mt19937_64 dice_;
   const Shared<World> world_;
@@ -291,7 +279,7 @@ void play(std::uint64_t rounds) {
     Round(seed + i).run(kills, epochs);
   }
   std::cout << kills << " kills, " << epochs << " epochs of numbers\n";
-  EXPECT_GT(epochs, 4 * rounds) << "no number was given out again";
+  EXPECT_GT(epochs, 4 * rounds) << "no number was reused";
 }
 
 TEST(KillRecycle, ReadsNoNumberAsItsOldLimit) { play(2); }

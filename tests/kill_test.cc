@@ -1,10 +1,10 @@
-// Writers are killed and stopped at random moments, by the thousand. The others go on, and everything adds up.
+// The test kills and stops writers at random moments, thousands of times. The others go on, and all counts are right.
 //
-// Each writer notes in shared memory what it is about to do and, after the answer, what that came to. Of a writer that
-// was killed at most one request a thread is in doubt. Afterwards no word is held, every block has one owner, and some
-// choice of the requests in doubt explains what every key holds, exactly. Where the table is too small for its keys,
-// a key that was evicted has used at least what was charged to it. Where only the arena is too small, logs become two
-// counts and logs again, and everything still adds up exactly.
+// Each writer notes each request in shared memory, and after the answer what it charged. If a writer is killed, at most
+// one request of each of its threads is in doubt. Afterwards no word is held, every block has one owner, and some
+// choice of the requests in doubt explains exactly what each key has used. If the table is too small for its keys, an
+// evicted key has used at least what was charged to it. If only the arena is too small, logs become two counts and logs
+// again, and all counts are still exact.
 
 #include <gtest/gtest.h>
 
@@ -14,65 +14,57 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "algorithm/limit.h"
 #include "jolt.h"
 #include "processes.h"
 #include "seed.h"
-#include "store/memory_store.h"
+#include "store_fixture.h"
 
 namespace weir::test {
 namespace {
 
 constexpr std::int64_t kDay = 86'400'000'000;
-constexpr std::int64_t kStart = 692 * 30 * kDay + 1'000;  // windows of up to 30 days have just begun
 constexpr std::size_t kKeys = 12, kKeysAtOnce = 5;
 constexpr std::size_t kLivesMax = 20, kThreadsMax = 2;
 
-// Keys that are counted recover so slowly that not a permit comes back during the test. Some live in their slot, some
-// in a block, logs in both formats and growing.
-struct Subject {
-  Limit limit;
-  bool is_holds() const { return limit.algorithm == Algorithm::concurrency; }
-};
-const std::array<Subject, kKeys>& subjects() {
-  static const std::array<Subject, kKeys> all{{
-      {make_bucket(Algorithm::token_bucket, 60, 30 * kDay, 60).value()},
-      {make_bucket(Algorithm::leaky_bucket, 460, 30 * kDay, 460).value()},
-      {make_bucket(Algorithm::leaky_meter, 900, 30 * kDay, 900).value()},
-      {make_window(Algorithm::fixed_window, 300, 30 * kDay).value()},
-      {make_window(Algorithm::fixed_window, 1'000'000'000'000, 300'000'000).value()},
-      {make_window(Algorithm::sliding_window, 200, 30 * kDay).value()},
-      {make_window(Algorithm::sliding_window, 100'000'000'000, kDay).value()},
-      {make_window(Algorithm::sliding_log, 300, 1'800'000'000).value()},
-      {make_window(Algorithm::sliding_log, 2'000, 30 * kDay).value()},
-      {make_bucket(Algorithm::token_bucket, 5'000, 30 * kDay, 5'000).value()},
-      {make_window(Algorithm::concurrency, 50, kDay).value()},
-      {make_window(Algorithm::concurrency, 20, kDay).value()},
+// The counted keys recover so slowly that no permit expires during the test. Some are in their slot, some in a block,
+// and logs have both formats and grow.
+const std::array<Limit, kKeys>& limits() {
+  static const std::array<Limit, kKeys> all{{
+      algorithm::make_bucket(Algorithm::token_bucket, 60, 30 * kDay, 60).value(),
+      algorithm::make_bucket(Algorithm::leaky_bucket, 460, 30 * kDay, 460).value(),
+      algorithm::make_bucket(Algorithm::leaky_meter, 900, 30 * kDay, 900).value(),
+      algorithm::make_window(Algorithm::fixed_window, 300, 30 * kDay).value(),
+      algorithm::make_window(Algorithm::fixed_window, 1'000'000'000'000, 300'000'000).value(),
+      algorithm::make_window(Algorithm::sliding_window, 200, 30 * kDay).value(),
+      algorithm::make_window(Algorithm::sliding_window, 100'000'000'000, kDay).value(),
+      algorithm::make_window(Algorithm::sliding_log, 300, 1'800'000'000).value(),
+      algorithm::make_window(Algorithm::sliding_log, 2'000, 30 * kDay).value(),
+      algorithm::make_bucket(Algorithm::token_bucket, 5'000, 30 * kDay, 5'000).value(),
+      algorithm::make_window(Algorithm::concurrency, 50, kDay).value(),
+      algorithm::make_window(Algorithm::concurrency, 20, kDay).value(),
   }};
   return all;
 }
 
-// Wild keys come, lapse within microseconds, are reset, and are not counted.
+// Wild keys expire within microseconds or are reset, and the test does not count them.
 const Limit& wild_limit(std::int64_t i) {
-  static const Limit all[] = {make_bucket(Algorithm::token_bucket, 900, 2'000, 900).value(),
-                              make_window(Algorithm::fixed_window, 900, 2'000).value(),
-                              make_window(Algorithm::sliding_window, 900, 2'000).value(),
-                              make_window(Algorithm::sliding_log, 900, 2'000).value(),
-                              make_bucket(Algorithm::leaky_meter, 700, kDay, 700).value(),
-                              make_window(Algorithm::fixed_window, 700, kDay).value(),
-                              make_window(Algorithm::sliding_log, 900, kDay).value()};
+  static const Limit all[] = {algorithm::make_bucket(Algorithm::token_bucket, 900, 2'000, 900).value(),
+                              algorithm::make_window(Algorithm::fixed_window, 900, 2'000).value(),
+                              algorithm::make_window(Algorithm::sliding_window, 900, 2'000).value(),
+                              algorithm::make_window(Algorithm::sliding_log, 900, 2'000).value(),
+                              algorithm::make_bucket(Algorithm::leaky_meter, 700, kDay, 700).value(),
+                              algorithm::make_window(Algorithm::fixed_window, 700, kDay).value(),
+                              algorithm::make_window(Algorithm::sliding_log, 900, kDay).value()};
   return all[i];
 }
 
-enum class Deed : std::uint8_t { charge, charge_once, give_back, acquire, release, reserve, commit, wild };
-
 // What a request changes if it takes effect.
 struct Op {
-  Deed deed = Deed::wild;
   std::array<std::int64_t, kKeys> change{};
+  bool is_release = false;
 };
 
 // The diary of a thread. A request is in doubt if it was begun and is not done. Which of two tallies counts says the
@@ -102,15 +94,6 @@ struct World {
   Diary diaries[kLivesMax][kThreadsMax];
 };
 
-class WorldClock final : public Clock {
- public:
-  explicit WorldClock(const World& world) : world_(world) {}
-  Micros now() const override { return Micros{kStart + world_.time.load(std::memory_order_relaxed)}; }
-
- private:
-  const World& world_;
-};
-
 struct Plan {
   std::string file, prefix;  // of the keys of this round
   bool is_tiny = false;      // one page and a small arena: keys push each other out
@@ -132,7 +115,7 @@ Jolts random_jolts(std::mt19937_64& dice) {
 // One thread of a writer.
 class Writer {
  public:
-  Writer(MemoryStore& store, World& world, Diary& diary, const Plan& plan, std::uint64_t who)
+  Writer(store::MemoryStore& store, World& world, Diary& diary, const Plan& plan, std::uint64_t who)
       : store_(store), world_(world), diary_(diary), plan_(plan), who_(who), dice_(plan.seed * 1'000 + who) {}
 
   bool run() {
@@ -143,7 +126,7 @@ class Writer {
 
  private:
   static std::string key(const Plan& plan, std::size_t k) { return plan.prefix + std::to_string(k); }
-  std::int64_t now() { return kStart + ++world_.time; }
+  std::int64_t now() { return SharedClock::kStart + ++world_.time; }
   bool chance(int of) { return pick(dice_, 1, of) == 1; }
   std::string fresh_id() { return plan_.prefix + std::to_string(who_) + "/" + std::to_string(++ids_); }
 
@@ -174,7 +157,7 @@ class Writer {
     const bool tolerated = answer ||
                            (plan_.is_tiny && (answer.error().code == ErrorCode::exhausted ||
                                               answer.error().code == ErrorCode::not_found)) ||
-                           (plan_.is_tight && op.deed == Deed::release && answer.error().code == ErrorCode::exhausted);
+                           (plan_.is_tight && op.is_release && answer.error().code == ErrorCode::exhausted);
     if (!tolerated) std::strncpy(diary_.complaint, answer.error().message.c_str(), sizeof(diary_.complaint) - 1);
     diary_.end(allowed);
     return allowed;
@@ -183,7 +166,7 @@ class Writer {
   static bool allows(const Decision& decision) { return decision.allowed; }
   static bool allows(bool answer) { return answer; }
 
-  // Some keys in any order, with their costs; keys_ lends them its names.
+  // Some keys in any order, with their costs. Their names are in names_.
   std::vector<Charge> some_charges(Op& op, std::size_t most) {
     std::vector<std::size_t> order{0, 1, 2, 3, 5, 7, 8, 9};
     if (!plan_.is_tight) order.insert(order.end(), {4, 6});  // without a block these would be evicted
@@ -193,16 +176,15 @@ class Writer {
     for (std::size_t i = 0; i < count; ++i) {
       op.change[order[i]] = pick(dice_, 1, 3);
       names_[i] = key(plan_, order[i]);
-      charges.push_back({names_[i], &subjects()[order[i]].limit, op.change[order[i]]});
+      charges.push_back({names_[i], &limits()[order[i]], op.change[order[i]]});
     }
     return charges;
   }
 
   void charge() {
-    Op op{.deed = Deed::charge};
+    Op op;
     const auto charges = some_charges(op, kKeysAtOnce);
     const std::string id = chance(100) ? fresh_id() : "";
-    if (!id.empty()) op.deed = Deed::charge_once;
     const bool allowed =
         note(op, [&] { return store_.charge(charges, now(), {.name = id, .lasts = Micros{1'000'000}}); });
     if (allowed) {
@@ -210,68 +192,66 @@ class Writer {
     }
     if (id.empty() || !allowed || plan_.is_tiny) return;
     // Once more under the same id: allowed, and nothing is charged.
-    if (!note({.deed = Deed::charge_once},
-              [&] { return store_.charge(charges, now(), {.name = id, .lasts = Micros{1'000'000}}); })) {
+    if (!note({}, [&] { return store_.charge(charges, now(), {.name = id, .lasts = Micros{1'000'000}}); })) {
       std::strcpy(diary_.complaint, "a repeated request was denied");
     }
   }
 
-  // Only what this thread has taken: then no key is given more than was spent.
+  // Refunds only what this thread has charged, so never more than was used.
   void give_back() {
     const auto k = static_cast<std::size_t>(pick(dice_, 0, 9));
-    // Of a log it would take the newest event, perhaps a reservation's, which then gets nothing back when it is
-    // settled.
-    const bool is_log = subjects()[k].limit.algorithm == Algorithm::sliding_log;
+    // A refund removes the newest event of a log, which may be that of a reservation. Then settling it would refund
+    // nothing.
+    const bool is_log = limits()[k].algorithm == Algorithm::sliding_log;
     if (plan_.is_tiny || own_[k] < 1 || is_log) return;
     const std::int64_t permits = pick(dice_, 1, std::min<std::int64_t>(own_[k], 40));
-    Op op{.deed = Deed::give_back};
+    Op op;
     op.change[k] = -permits;
     const std::string name = key(plan_, k);
     own_[k] -= permits;
-    note(op, [&] { return store_.check({name, &subjects()[k].limit, -permits}, now()); });
+    note(op, [&] { return store_.check({name, &limits()[k], -permits}, now()); });
   }
 
   void acquire() {
     const auto k = static_cast<std::size_t>(pick(dice_, 10, 11));
-    Op op{.deed = Deed::acquire};
+    Op op;
     op.change[k] = pick(dice_, 1, 3);
     const std::string name = key(plan_, k), id = fresh_id();
-    if (note(op, [&] { return store_.acquire({name, &subjects()[k].limit, op.change[k]}, id, now()); })) {
+    if (note(op, [&] { return store_.acquire({name, &limits()[k], op.change[k]}, id, now()); })) {
       held_.push_back({id, k, op.change[k]});
     }
   }
 
   void release() {
     if (held_.empty()) return;
-    std::swap(held_.back(),
-              held_[static_cast<std::size_t>(pick(dice_, 0, static_cast<std::int64_t>(held_.size()) - 1))]);
+    std::swap(held_.back(), held_[below(dice_, held_.size())]);
     const Held held = held_.back();
     held_.pop_back();
-    Op op{.deed = Deed::release};
+    Op op{.is_release = true};
     op.change[held.key] = -held.cost;
     note(op, [&] { return store_.release(key(plan_, held.key), held.id, now()); });
   }
 
   void reserve_or_commit() {
     if (reserved_id_.empty()) {
-      reserved_ = {.deed = Deed::reserve};
+      reserved_ = {};
       auto charges = some_charges(reserved_, 3);
       const std::string id = fresh_id();
       if (note(reserved_, [&] { return store_.reserve(charges, id, Micros{kDay}, now()); })) reserved_id_ = id;
       return;
     }
-    Op op{.deed = Deed::commit};
+    Op op;
     std::vector<Charge> charges;
     for (std::size_t k = 0; k < kKeys; ++k) {
       if (reserved_.change[k] == 0) continue;
-      // A bucket keeps what may have drained since, a fraction of a permit: several of them could show as one.
-      // A log that was two counts meanwhile may not find the event.
-      const bool may_miss = plan_.is_tight && subjects()[k].limit.algorithm == Algorithm::sliding_log;
-      const bool is_exact = !plan_.is_tiny && !is_bucket(subjects()[k].limit.algorithm) && !may_miss;
+      // A bucket keeps what may have drained since, a fraction of a permit; several fractions could add up to a permit.
+      // A log that was two counts meanwhile may not have the event.
+      const bool may_miss = plan_.is_tight && limits()[k].algorithm == Algorithm::sliding_log;
+      const bool is_exact = !plan_.is_tiny && !algorithm::is_bucket(limits()[k].algorithm) && !may_miss;
       const std::int64_t actual = is_exact ? pick(dice_, 0, reserved_.change[k]) : reserved_.change[k];
       op.change[k] = actual - reserved_.change[k];
       names_[charges.size()] = key(plan_, k);
-      charges.push_back({names_[charges.size()], &subjects()[k].limit, actual});
+      charges.push_back({names_[charges.size()], &limits()[k], actual});
     }
     const std::string id = std::exchange(reserved_id_, {});
     note(op, [&] { return store_.commit(charges, id, now()); });
@@ -303,7 +283,7 @@ class Writer {
     std::int64_t cost;
   };
 
-  MemoryStore& store_;
+  store::MemoryStore& store_;
   World& world_;
   Diary& diary_;
   const Plan& plan_;
@@ -318,23 +298,19 @@ class Writer {
 };
 
 bool write(World& world, const Plan& plan, std::size_t life, std::size_t threads) {
-  const auto store = MemoryStore::open({.file = plan.file}, std::make_shared<WorldClock>(world));
+  const auto store = store::MemoryStore::open({.file = plan.file}, std::make_shared<SharedClock>(world.time));
   if (!store) {
     std::strncpy(world.diaries[life][0].complaint, store.error().message.c_str(), 199);
     return false;
   }
   std::atomic<bool> well{true};
-  std::vector<std::thread> crew;
-  for (std::size_t i = 0; i < threads; ++i) {
-    crew.emplace_back([&, i] {
-      if (!Writer(**store, world, world.diaries[life][i], plan, life * kThreadsMax + i).run()) well = false;
-    });
-  }
-  for (std::thread& thread : crew) thread.join();
+  on_threads(threads, [&](std::size_t i) {
+    if (!Writer(**store, world, world.diaries[life][i], plan, life * kThreadsMax + i).run()) well = false;
+  });
   return well;
 }
 
-// What the parent does to its children, and what it sees afterwards ---------------------------------------------------
+// The parent ----------------------------------------------------------------------------------------------------------
 
 struct Totals {
   std::uint64_t kills = 0, stops = 0, requests = 0, in_doubt = 0, in_effect = 0, evicted = 0, compacted = 0;
@@ -342,8 +318,8 @@ struct Totals {
 
 class Round {
  public:
-  // How the table is found afterwards: as it was all the time; closed by its last user, among whom some had died; or
-  // without any user left, and opened by somebody who has to repair it.
+  // How the parent looks at the table: it had it open all the time; it closed it last, after others had died; or all
+  // users were killed, and it opens and repairs the file.
   enum class End : std::uint8_t { in_use, closed, repaired };
 
   Round(Plan plan, End end, Totals& totals) : plan_(std::move(plan)), end_(end), totals_(totals), dice_(plan_.seed) {}
@@ -370,11 +346,11 @@ class Round {
     Process::State state = Process::State::running;
   };
 
-  std::unique_ptr<MemoryStore> open() {
+  std::unique_ptr<store::MemoryStore> open() {
     const std::size_t keys = plan_.is_tiny ? 1 : 20'000;  // of 50 rounds
     const std::size_t bytes = plan_.is_tiny ? 0 : plan_.is_tight ? 4 << 10 : 4 << 20;
-    return MemoryStore::open({.keys = keys, .log_bytes = bytes, .file = plan_.file},
-                             std::make_shared<WorldClock>(*world_))
+    return store::MemoryStore::open({.keys = keys, .log_bytes = bytes, .file = plan_.file},
+                                    std::make_shared<SharedClock>(world_->time))
         .value();
   }
 
@@ -397,21 +373,21 @@ class Round {
     return sum;
   }
 
-  // How somebody is now. Those who killed or stopped themselves are noticed here.
+  // Whether a child runs now. Also notes children that killed or stopped themselves.
   bool is_running(Life& life) {
     const auto before = std::exchange(life.state, life.process.look());
     if (before != Process::State::ended && life.state == Process::State::ended && !world_->over) ++totals_.kills;
     if (before == Process::State::running && life.state == Process::State::stopped) ++totals_.stops;
     return life.state == Process::State::running;
   }
-  // One of those who run and have begun.
+  // A random child that runs and has made a request.
   Life* anyone() {
     std::vector<Life*> found;
     for (std::size_t i = 0; i < lives_.size(); ++i) {
       if (is_running(lives_[i]) && done(i) > 0) found.push_back(&lives_[i]);
     }
     if (found.empty()) return nullptr;
-    return found[static_cast<std::size_t>(pick(dice_, 0, static_cast<std::int64_t>(found.size()) - 1))];
+    return found[below(dice_, found.size())];
   }
   bool is_anyone_running() {
     return std::any_of(lives_.begin(), lives_.end(), [this](Life& life) { return is_running(life); });
@@ -434,7 +410,7 @@ class Round {
     }
   }
 
-  // While somebody stands still, wherever that is, every thread of every other goes on.
+  // While one child is stopped, wherever that is, every thread of the others goes on.
   void stop(Life& life) {
     life.process.stop();
     is_running(life);
@@ -442,7 +418,7 @@ class Round {
       if (!is_running(lives_[i]) || done(i) == 0) continue;
       const std::uint64_t until = done(i) + 20;
       ASSERT_TRUE(wait_until([&] { return done(i) >= until || !is_running(lives_[i]) || !complaints().empty(); }))
-          << "somebody waits for one who was stopped";
+          << "a child waits for one that was stopped";
     }
   }
 
@@ -476,24 +452,25 @@ class Round {
     return all;
   }
 
-  std::int64_t spent(MemoryStore& store, std::size_t k) {
+  std::int64_t spent(store::MemoryStore& store, std::size_t k) {
     const std::string name = plan_.prefix + std::to_string(k);
-    const Charge peek{name, &subjects()[k].limit, 0};
+    const Charge peek{name, &limits()[k], 0};
     const std::int64_t now = store.clock().now().count();
-    const auto decision = subjects()[k].is_holds() ? store.acquire(peek, "", now) : store.check(peek, now);
+    const auto decision =
+        limits()[k].algorithm == Algorithm::concurrency ? store.acquire(peek, "", now) : store.check(peek, now);
     EXPECT_TRUE(decision) << decision.error().message;
     return decision ? decision->limit - decision->remaining : 0;
   }
 
-  void examine(MemoryStore& store) {
+  void examine(store::MemoryStore& store) {
     EXPECT_EQ(complaints(), "");
     std::array<std::int64_t, kKeys> missing;
-    // What the dead left is ended by whoever meets it, a sweep or a peek. A peek may bring a request into effect of
-    // which another peek has seen nothing yet: so what counts is read when all is at rest.
+    // A sweep or a peek ends the requests of killed writers. A peek may bring a request into effect after a peek of
+    // another key, so the test reads all keys again after the sweep.
     if (pick(dice_, 0, 1) == 0) {
       for (std::size_t k = 0; k < kKeys; ++k) spent(store, k);
     }
-    while (!store.table().sweep(kStart, 1'000)) continue;
+    while (!store.table().sweep(SharedClock::kStart, 1'000)) continue;
     for (std::size_t k = 0; k < kKeys; ++k) missing[k] = spent(store, k);
     EXPECT_EQ(faults_of(store.table().region(), Rest::all_recovered), "");
     std::vector<Op> doubts;
@@ -514,7 +491,7 @@ class Round {
     totals_.in_effect += in_effect;
   }
 
-  // Some of the requests in doubt make up for exactly what is missing.
+  // Whether some of the requests in doubt add up to exactly what is missing.
   static bool explain(const std::array<std::int64_t, kKeys>& missing, const std::vector<Op>& doubts, std::size_t next,
                       std::uint64_t& in_effect) {
     std::array<std::int64_t, kKeys> low{}, high{};
@@ -533,7 +510,7 @@ class Round {
     return true;
   }
 
-  // A key that was evicted has used what was charged, or more: nothing was forgiven.
+  // An evicted key has used what was charged, or more: no permit was freed.
   void examine_evicted(const std::array<std::int64_t, kKeys>& missing, const std::vector<Op>& doubts,
                        const table::Counters& counters) {
     for (std::size_t k = 0; k < kKeys; ++k) {
@@ -554,7 +531,7 @@ class Round {
 
 void play(int rounds) {
   const std::uint64_t seed = base_seed();
-  const TempFolder folder;
+  const base::TestFolder folder;
   Totals totals;
   std::int64_t time = 0;
   for (int i = 0; i < rounds && !::testing::Test::HasFailure(); ++i) {
@@ -562,7 +539,7 @@ void play(int rounds) {
     std::mt19937_64 dice(number);
     const bool is_tiny = pick(dice, 0, 3) == 0, is_tight = !is_tiny && pick(dice, 0, 2) == 0;
     // A large table goes on from round to round, a tiny one would be full.
-    const std::string file = folder.file(is_tiny ? "tiny" : is_tight ? "tight" : "state");
+    const std::string file = folder.at(is_tiny ? "tiny" : is_tight ? "tight" : "state");
     if (is_tiny || is_tight || i % 50 == 0) std::remove(file.c_str());
     if (i % 50 == 0) time = 0;
     const auto end = static_cast<Round::End>(pick(dice, 0, 2));

@@ -1,10 +1,10 @@
-// Real threads charge overlapping keys while the clock stands still: every answer, allow and deny, has an order that
-// explains it.
+// Threads charge overlapping keys while the clock stands still: one order of the requests explains all answers, allowed
+// and denied.
 //
-// Small histories, many of them: a few threads with two or three requests each, then a search for an order that gives
-// the same answers and the same end. Keys of each algorithm, in slots and in blocks, new ones and old ones; also all on
-// one processor, where a thread is put aside in the middle of things; in a build with the hook, at any access. Part of
-// it runs under ThreadSanitizer.
+// The test plays many small histories: a few threads with two or three requests each. Then it searches for an order
+// that gives the same answers and the same end. Keys of each algorithm, in slots and in blocks, new and old; also on a
+// single processor, where the system interrupts threads in the middle of a request; in a build with the hook, at any
+// access. A part runs under ThreadSanitizer.
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -31,7 +31,36 @@ namespace {
 
 constexpr std::size_t kKeys = 5;
 
-// A history before it happens: the keys, what they have spent, and what each thread will ask.
+// A request over some keys: its cost for each (0: not asked, negative: a refund), and its answer.
+struct Request {
+  std::vector<std::int64_t> costs;
+  bool allowed = false;
+};
+
+// Charges each key its cost, or none of them if one has too little left. A refund never makes a key more than full.
+bool charge(std::vector<std::int64_t>& used, const Request& request, std::span<const std::int64_t> capacity) {
+  std::vector<std::int64_t> next = used;
+  for (std::size_t i = 0; i < request.costs.size(); ++i) {
+    const std::int64_t cost = request.costs[i];
+    next[i] = std::max<std::int64_t>(0, next[i] + cost);
+    if (cost > 0 && next[i] > capacity[i]) return false;
+  }
+  used = next;
+  return true;
+}
+
+// Whether one order of the requests gives these answers, from what is used of each key at the start to that at the end.
+bool explain_requests(std::span<const Event<Request>> history, std::span<const std::int64_t> capacity,
+                      const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& end) {
+  const auto step = [&](const auto& used, const Event<Request>& event, auto& next) {
+    auto after = used;
+    const bool allowed = charge(after, event.action, capacity);
+    if (!event.has_ended() || allowed == event.action.allowed) next.push_back(after);
+  };
+  return explain(history, start, step, [&](const auto& used) { return used == end; });
+}
+
+// A history before it happens: the keys, what is used of them, and what each thread will ask.
 struct Game {
   std::string prefix;
   std::array<Limit, kKeys> limits;
@@ -43,8 +72,8 @@ struct Game {
 Limit random_limit(std::mt19937_64& dice, std::int64_t permits) {
   const Algorithm algorithm = kChecked[pick(dice, 0, std::size(kChecked) - 1)];
   const std::int64_t hour_us = 3'600'000'000;
-  return is_bucket(algorithm) ? make_bucket(algorithm, permits, hour_us, permits).value()
-                              : make_window(algorithm, permits, hour_us).value();
+  return algorithm::is_bucket(algorithm) ? algorithm::make_bucket(algorithm, permits, hour_us, permits).value()
+                                         : algorithm::make_window(algorithm, permits, hour_us).value();
 }
 
 Game random_game(std::mt19937_64& dice, std::uint64_t number, std::size_t threads) {
@@ -72,7 +101,7 @@ Game random_game(std::mt19937_64& dice, std::uint64_t number, std::size_t thread
 
 class Player {
  public:
-  explicit Player(MemoryStore& store) : store_(store) {}
+  explicit Player(store::MemoryStore& store) : store_(store) {}
 
   Result<Verdict> ask(const Game& game, const Request& request) {
     std::array<std::string, kKeys> names;
@@ -85,7 +114,7 @@ class Player {
     return store_.charge(charges, kNow);
   }
 
-  // One thread's part. A single charge may also take the fast way.
+  // The requests of one thread. A request for one key may take the fast path of the table.
   std::vector<Event<Request>> play(const Game& game, std::size_t thread, std::atomic<std::uint64_t>& clock) {
     std::vector<Event<Request>> events;
     for (const Request& request : game.requests[thread]) {
@@ -119,7 +148,7 @@ class Player {
   }
 
  private:
-  MemoryStore& store_;
+  store::MemoryStore& store_;
 };
 
 void pin_to_one_processor(bool one) {
@@ -133,7 +162,7 @@ void pin_to_one_processor(bool one) {
 // Threads that live as long as the test: each game begins for all of them at once.
 class Crew {
  public:
-  Crew(MemoryStore& store, std::size_t threads, std::uint64_t seed, std::uint32_t yield_in)
+  Crew(store::MemoryStore& store, std::size_t threads, std::uint64_t seed, std::uint32_t yield_in)
       : player_(store), size_(threads), results_(threads) {
     for (std::size_t i = 0; i < threads; ++i) {
       threads_.emplace_back([this, i, seed, yield_in] { work(i, seed + i, yield_in); });
@@ -189,7 +218,7 @@ std::string describe(const Game& game, const std::vector<Event<Request>>& histor
                      const std::vector<std::int64_t>& end) {
   std::string text;
   for (std::size_t k = 0; k < kKeys; ++k) {
-    text += "key " + std::to_string(k) + ": " + std::string(to_string(game.limits[k].algorithm)) + " " +
+    text += "key " + std::to_string(k) + ": " + std::string(weir::to_string(game.limits[k].algorithm)) + " " +
             std::to_string(game.spent[k]) + " of " + std::to_string(game.capacity[k]) + " spent, at last " +
             std::to_string(end[k]) + "\n";
   }
@@ -218,7 +247,7 @@ void count(const std::vector<Event<Request>>& history, Sum& sum) {
 void search(std::uint64_t games, std::size_t threads, std::uint32_t yield_in) {
   const std::uint64_t seed = base_seed();
   std::mt19937_64 dice(seed);
-  const auto store = MemoryStore::open({.keys = 200'000}, std::make_shared<ManualClock>(Micros{kNow})).value();
+  const auto store = store::MemoryStore::open({.keys = 200'000}, std::make_shared<ManualClock>(Micros{kNow})).value();
   Player player(*store);
   Sum sum;
   {

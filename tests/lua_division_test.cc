@@ -3,13 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <lua.hpp>
 #include <random>
 #include <string>
 
 #include "algorithm/division.h"
+#include "read_file.h"
 #include "trace.h"
 
 namespace weir::test {
@@ -18,9 +17,8 @@ namespace {
 class LuaDivision : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::ifstream file(WEIR_SOURCE_DIR "/src/algorithm/division.lua");
-    std::string source(std::istreambuf_iterator<char>(file), {});
-    source += "return {div_floor, div_ceil, mul_div_floor, mul_div_ceil}";
+    const std::string source = read_file(WEIR_SOURCE_DIR "/src/algorithm/division.lua") +
+                               "return {div_floor, div_ceil, mul_div_floor, mul_div_ceil}";
     luaL_openlibs(lua_);
     ASSERT_EQ(luaL_dostring(lua_, source.c_str()), 0) << lua_tostring(lua_, -1);
   }
@@ -36,8 +34,8 @@ class LuaDivision : public ::testing::Test {
   }
 
   void compare(std::int64_t a, std::int64_t b, std::int64_t c) {
-    ASSERT_EQ(call(3, {a, b, c}), mul_div_floor(a, b, c)) << a << " * " << b << " / " << c;
-    ASSERT_EQ(call(4, {a, b, c}), mul_div_ceil(a, b, c)) << a << " * " << b << " / " << c;
+    ASSERT_EQ(call(3, {a, b, c}), algorithm::mul_div_floor(a, b, c)) << a << " * " << b << " / " << c;
+    ASSERT_EQ(call(4, {a, b, c}), algorithm::mul_div_ceil(a, b, c)) << a << " * " << b << " / " << c;
   }
 
   lua_State* lua_ = luaL_newstate();
@@ -65,8 +63,8 @@ TEST_F(LuaDivision, IsExactEverywhereElse) {
     const std::int64_t c = below(51) + 1;
     compare(below(53), std::min(below(51), c), std::min(c, (std::int64_t{1} << 51) - 1));
     const std::int64_t a = below(52), b = below(52) + 1;
-    ASSERT_EQ(call(1, {a, b}), div_floor(a, b)) << a << " / " << b;
-    ASSERT_EQ(call(2, {a, b}), div_ceil(a, b)) << a << " / " << b;
+    ASSERT_EQ(call(1, {a, b}), algorithm::div_floor(a, b)) << a << " / " << b;
+    ASSERT_EQ(call(2, {a, b}), algorithm::div_ceil(a, b)) << a << " / " << b;
   }
 }
 

@@ -114,7 +114,7 @@ int redis_call(lua_State* lua) {
     database.expires_ms.erase(key);
     return 1;
   }
-  return luaL_error(lua, "%s is not played here", command.c_str());
+  return luaL_error(lua, "LuaRedis has no command %s", command.c_str());
 }
 
 int redis_error_reply(lua_State* lua) {
@@ -147,6 +147,15 @@ int struct_pack(lua_State* lua) {
   return 1;
 }
 
+// The number that begins at this byte; moves `at` behind it.
+template <class Number>
+double number_at(const std::string& data, std::size_t& at) {
+  Number number{};
+  std::memcpy(&number, data.data() + at, sizeof number);
+  at += sizeof number;
+  return static_cast<double>(number);
+}
+
 int struct_unpack(lua_State* lua) {
   const std::string format = text_at(lua, 1), data = text_at(lua, 2);
   std::size_t at = lua_gettop(lua) >= 3 ? static_cast<std::size_t>(luaL_checknumber(lua, 3)) - 1 : 0;
@@ -157,17 +166,8 @@ int struct_unpack(lua_State* lua) {
     if (at + (c == 'd' ? 8 : c == 'H' ? 2 : c == 'B' ? 1 : 0) > data.size()) {
       return luaL_error(lua, "data string too short");
     }
-    if (c == 'd') {
-      double number = 0;
-      std::memcpy(&number, data.data() + at, sizeof number);
-      at += sizeof number;
-      lua_pushnumber(lua, number);
-      ++results;
-    } else if (c == 'H') {
-      std::uint16_t number = 0;
-      std::memcpy(&number, data.data() + at, sizeof number);
-      at += sizeof number;
-      lua_pushnumber(lua, number);
+    if (c == 'd' || c == 'H') {
+      lua_pushnumber(lua, c == 'd' ? number_at<double>(data, at) : number_at<std::uint16_t>(data, at));
       ++results;
     } else if (c == 'B') {
       length = static_cast<unsigned char>(data.at(at++));
@@ -213,8 +213,8 @@ class LuaEngine final : public Engine {
   Decision check(std::int64_t now, std::int64_t cost) override { return ask(What::charge, now, {}, cost); }
   Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
     const Charge charge{.key = "k", .limit = &limit_, .cost = cost};
-    ScriptRequest request{.what = What::undo, .charges = {&charge, 1}, .charged_us = at};
-    ScriptCall call("");
+    fleet::ScriptRequest request{.what = What::undo, .charges = {&charge, 1}, .charged_us = at};
+    fleet::ScriptCall call("");
     call.add(request);
     const auto read = redis_->call(database_, now, call);
     if (!read) return broken(read.error().message);
@@ -229,18 +229,18 @@ class LuaEngine final : public Engine {
   bool release(std::int64_t now, std::string_view id) override { return ask(What::release, now, id, -1).allowed; }
 
  private:
-  using What = ScriptRequest::What;
+  using What = fleet::ScriptRequest::What;
 
   Decision ask(What what, std::int64_t now, std::string_view id, std::int64_t cost) {
     const Charge charge{.key = "k", .limit = what == What::release ? nullptr : &limit_, .cost = cost};
     Decision decision;
-    ScriptRequest request{.what = what, .charges = {&charge, 1}, .id = id, .decisions = {&decision, 1}};
-    ScriptCall call("");
+    fleet::ScriptRequest request{.what = what, .charges = {&charge, 1}, .id = id, .decisions = {&decision, 1}};
+    fleet::ScriptCall call("");
     call.add(request);
     const auto read = redis_->call(database_, now, call);
     if (!read) return broken(read.error().message);
     if (call.now_us() != now) return broken("the script answered for another time");
-    if ((request.ruling == ScriptRequest::Ruling::allowed) != decision.allowed)
+    if ((request.ruling == fleet::ScriptRequest::Ruling::allowed) != decision.allowed)
       return broken("verdict and decision differ");
     if (what == What::release) return decision;
     longest_ = std::max(longest_, decision.reset_after.count());
@@ -250,15 +250,15 @@ class LuaEngine final : public Engine {
     return decision;
   }
 
-  // A state stays until it would decide like an absent one, and hardly longer: to a millisecond; or if it was to stay
-  // for more than a second, by as long again, an hour at most, to a second.
+  // A state stays until it would decide like an absent one, and at most a millisecond longer. If that is more than a
+  // second, it may stay twice as long, but at most an hour and a second longer.
   const char* wrong_expiry(std::int64_t now, const Decision& decision, std::int64_t cost) const {
     if (decision.reset_after.count() == 0 || cost == 0) return nullptr;
     const auto found = database_.expires_ms.begin();
     if (found == database_.expires_ms.end()) return "a state has no expiry";
     const std::int64_t until = now + decision.reset_after.count();
     if (found->second * 1000 < until) return "a state expires too early";
-    // What was set once is kept while it is late enough, also by who went back in time or gave permits back.
+    // The script keeps an expiry that is late enough, also after a refund and when time runs backwards.
     const bool is_rough = longest_ > 1'000'000;
     // Beside the state of another period it stays as long as that one.
     const std::int64_t most = is_rough        ? latest_ + longest_ + std::min<std::int64_t>(longest_, 3'600'000'000)
@@ -277,16 +277,17 @@ class LuaEngine final : public Engine {
   std::shared_ptr<LuaRedis> redis_;
   Limit limit_;
   LuaDatabase database_;
-  std::int64_t longest_ = 0;  // until it was whole again
-  std::int64_t latest_ = 0;   // time
-  std::int64_t until_ = 0;    // that a state of whatever period was to stay
+  std::int64_t longest_ = 0;  // the longest time until the key is full again
+  std::int64_t latest_ = 0;   // the latest time of a request
+  std::int64_t until_ = 0;    // the latest time at which the key is full again, under any period
   bool has_changed_ = false;
 };
 
 }  // namespace
 
-// Small blocks from pages, each kept for the next one of its size: a call of the script makes hundreds of them, which a
-// sanitizer's malloc takes longer for than Lua takes for the rest. Lua says how large a block is that it gives back.
+// Allocates small blocks from pages, and reuses each for the next block of its size. A call of the script needs
+// hundreds of blocks, and malloc of a sanitizer takes longer for them than Lua for the rest. Lua passes the size of a
+// block that it frees.
 class LuaRedis::Memory {
  public:
   // As lua_newstate() wants it: with `wanted` of 0 the block is given back.
@@ -354,8 +355,8 @@ LuaRedis::LuaRedis(std::string_view script)
 
 LuaRedis::~LuaRedis() { lua_close(lua_); }
 
-Result<ScriptCall::Read> LuaRedis::call(LuaDatabase& database, std::int64_t now_us, ScriptCall& call,
-                                        std::int64_t deadline_us, std::int64_t window_of) {
+Result<fleet::ScriptCall::Read> LuaRedis::call(LuaDatabase& database, std::int64_t now_us, fleet::ScriptCall& call,
+                                               std::int64_t deadline_us, std::int64_t window_of) {
   const auto reply = this->call(database, now_us, call.words(deadline_us, window_of == 0 ? now_us : window_of));
   if (!reply) return fail(reply.error());
   return call.read(*reply);
@@ -363,7 +364,7 @@ Result<ScriptCall::Read> LuaRedis::call(LuaDatabase& database, std::int64_t now_
 
 Result<std::vector<std::int64_t>> LuaRedis::call(LuaDatabase& database, std::int64_t now_us,
                                                  std::span<const std::string_view> words) {
-  // Redis would have dropped these. They stay, to be compared further, but know of no expiry.
+  // Redis would have removed these keys. Here they stay, so that tests can compare them, but without their expiry.
   for (const auto& [key, expires_ms] : database.expires_ms) {
     std::string& value = database.values[key];
     if (expires_ms * 1'000 <= now_us && value.size() == 44) value.replace(42, 2, 2, '\0');

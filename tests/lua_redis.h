@@ -1,5 +1,5 @@
-// Just enough of Redis around Lua 5.1 to run the script in process: the few commands it calls on a map of strings, and
-// a clock that says what it is told. Keys do not expire here; when they would is kept, so that tests can look at it.
+// Enough of Redis around Lua 5.1 to run the script in process: the few commands it calls, on a map of strings, and a
+// clock that the test sets. Keys do not expire here; their expiry times are kept, so tests can check them.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class LuaRedis {
   Result<std::vector<std::int64_t>> call(LuaDatabase& database, std::int64_t now_us,
                                          std::span<const std::string_view> words);
   // The same, with the answers where the requests want them.
-  Result<ScriptCall::Read> call(LuaDatabase& database, std::int64_t now_us, ScriptCall& call,
-                                std::int64_t deadline_us = 0, std::int64_t window_of = 0);
+  Result<fleet::ScriptCall::Read> call(LuaDatabase& database, std::int64_t now_us, fleet::ScriptCall& call,
+                                       std::int64_t deadline_us = 0, std::int64_t window_of = 0);
 
  private:
   class Memory;

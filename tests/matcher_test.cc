@@ -1,9 +1,8 @@
-// The rulebook against the slow matcher: on random policies and requests both name the same limits, in the same order,
-// at the same cost, and count together exactly the same requests. The slow matcher's own parts are held against cases
-// that a person worked out, or both could be wrong alike.
+// The rulebook against the slow matcher. On random policies and requests both find the same limits, in the same order,
+// at the same cost, and count the same requests together. The slow matcher's own parts are compared with cases worked
+// out by hand, or both could have the same error.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,29 +23,29 @@ using test::OwnedRequest;
 using test::slow_bill;
 using test::SlowBill;
 
-std::shared_ptr<const Rulebook> book_of(const Policy& policy) {
-  return Rulebook::make(policy, [](const Quota& quota) { return compile(quota); }).value();
+std::shared_ptr<const policy::Rulebook> book_of(const Policy& policy) {
+  return policy::Rulebook::make(policy, [](const Quota& quota) { return compile(quota); }).value();
 }
 
-void add_charge(const BookLimit& limit, const Charge& charge, std::vector<test::SlowCharge>& out) {
+void add_charge(const policy::BookLimit& limit, const Charge& charge, std::vector<test::SlowCharge>& out) {
   out.push_back(
       {std::string(limit.rule_name()), std::string(limit.quota_text()), std::string(charge.key), charge.cost});
 }
 
 // A bill in the words of the slow matcher.
-SlowBill told(const Rulebook& book, const Bill& bill) {
+SlowBill told(const policy::Rulebook& book, const policy::Bill& bill) {
   using Reason = SlowBill::Reason;
-  const std::map<Bill::Reason, Reason> reasons = {
-      {Bill::Reason::no_rule, Reason::no_rule},     {Bill::Reason::limits, Reason::limits},
-      {Bill::Reason::skipped, Reason::skipped},     {Bill::Reason::exempt, Reason::exempt},
-      {Bill::Reason::missing, Reason::missing},     {Bill::Reason::too_many, Reason::too_many},
-      {Bill::Reason::ambiguous, Reason::ambiguous},
+  const std::map<policy::Bill::Reason, Reason> reasons = {
+      {policy::Bill::Reason::no_rule, Reason::no_rule},     {policy::Bill::Reason::limits, Reason::limits},
+      {policy::Bill::Reason::skipped, Reason::skipped},     {policy::Bill::Reason::exempt, Reason::exempt},
+      {policy::Bill::Reason::missing, Reason::missing},     {policy::Bill::Reason::too_many, Reason::too_many},
+      {policy::Bill::Reason::ambiguous, Reason::ambiguous},
   };
   SlowBill out{.reason = reasons.at(bill.reason), .counts_denied = bill.counts_denied};
   const bool has_rule = out.reason == Reason::exempt || out.reason == Reason::missing;
   if (has_rule) out.rule = book.policy().rules[bill.rule].name;
   for (std::size_t i = 0; i < bill.charges.size(); ++i) add_charge(*bill.limits[i], bill.charges[i], out.charges);
-  for (const ShadowBill& shadow : bill.shadows) {
+  for (const policy::ShadowBill& shadow : bill.shadows) {
     for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
       add_charge(shadow.limits[i], shadow.charges[i], out.shadows);
     }
@@ -72,43 +71,43 @@ class Marks {
       alone.rules = {std::move(rule)};
       book = book_of(alone);
     }
-    Facts facts(request, book->reading());
+    policy::Facts facts(request, book->reading());
     const auto is_chosen = [&] { return facts.path() == reading.path && facts.query() == reading.query; };
     for (std::size_t i = 0; i < facts.readings() && !is_chosen(); ++i) facts.choose_reading(i);
-    Bill bill;
+    policy::Bill bill;
     book->bill_reading(facts, test::kWorldNow, bill);
     WEIR_ASSERT(bill.charges.size() == 1);
-    return static_cast<int>(key_mark(bill.charges[0].key) % 100) < percent;
+    return static_cast<int>(policy::key_mark(bill.charges[0].key) % 100) < percent;
   }
 
  private:
   const Policy& policy_;
-  std::map<std::string, std::shared_ptr<const Rulebook>> books_;
+  std::map<std::string, std::shared_ptr<const policy::Rulebook>> books_;
 };
 
-// How often each reason was given: a world in which nothing ever happens would prove nothing.
+// How often each reason was found. Without any, the test would prove nothing.
 struct Counts {
   std::map<SlowBill::Reason, int> reasons;
   int charges = 0, shadows = 0;
 };
 
-std::string difference_of(const Policy& policy, const Rulebook& book, Marks& marks, const OwnedRequest& owned,
+std::string difference_of(const Policy& policy, const policy::Rulebook& book, Marks& marks, const OwnedRequest& owned,
                           test::Referee& referee, SlowBill& slow) {
   const Request request = owned.view();
-  Facts facts(request, book.reading());
+  policy::Facts facts(request, book.reading());
   if (const auto refused = facts.refuse()) return refused->message;
-  Bill bill;
+  policy::Bill bill;
   book.bill(facts, test::kWorldNow, bill);
   const auto is_enforced = [&](const Rule& rule, const test::SlowReading& reading) {
     return marks.is_enforced(rule, request, reading);
   };
-  const auto found = slow_bill(policy, request, test::kWorldNow, is_enforced);
+  const auto found = test::slow_bill(policy, request, test::kWorldNow, is_enforced);
   if (!found) return {};
   slow = *found;
   return referee.difference(slow, told(book, bill));
 }
 
-// The same disagreement with as few rules as it takes, for the person who reads of it.
+// The same difference with as few rules as possible, for the person who reads the failure.
 std::string smallest(Policy policy, const OwnedRequest& owned) {
   std::string difference;
   for (std::size_t i = 0; i < policy.rules.size();) {
@@ -132,11 +131,11 @@ void compare_many(std::uint64_t seed, int policies, int requests, test::PolicySi
   test::Referee referee;
   for (int i = 0; i < policies; ++i) {
     Dice dice(seed + static_cast<std::uint64_t>(i));
-    const Policy policy = random_policy(dice, size);
+    const Policy policy = test::random_policy(dice, size);
     const auto book = book_of(policy);
     Marks marks(policy);
     for (int k = 0; k < requests; ++k) {
-      const OwnedRequest owned = random_request(dice);
+      const OwnedRequest owned = test::random_request(dice);
       SlowBill slow;
       const std::string difference = difference_of(policy, *book, marks, owned, referee, slow);
       ASSERT_EQ(difference, "") << "policy " << i << "; with the fewest rules: " << smallest(policy, owned);
@@ -221,18 +220,18 @@ TEST(SlowMatcher, FindsTheLimitsThatAPersonWould) {
   const Attribute headers[] = {{"X-Forwarded-For", "6.6.6.6, 192.0.2.1"}};
   const auto none = [](const Rule&, const test::SlowReading&) { return false; };
   const SlowBill named =
-      slow_bill(policy, {.user = "u", .ip = "10.0.0.9", .path = "/U/7/", .headers = headers}, 0, none).value();
+      test::slow_bill(policy, {.user = "u", .ip = "10.0.0.9", .path = "/U/7/", .headers = headers}, 0, none).value();
   ASSERT_EQ(named.charges.size(), 2U);
   EXPECT_EQ(named.charges[0].quota, "1/s");
   EXPECT_EQ(named.charges[1].quota, "5/min");
   EXPECT_NE(named.charges[0].key.find("1:7 "), std::string::npos) << named.charges[0].key;
   ASSERT_EQ(named.shadows.size(), 1U);
-  const SlowBill other = slow_bill(policy, {.ip = "192.0.2.1", .path = "/x"}, 0, none).value();
+  const SlowBill other = test::slow_bill(policy, {.ip = "192.0.2.1", .path = "/x"}, 0, none).value();
   ASSERT_EQ(other.charges.size(), 1U);
   EXPECT_EQ(other.charges[0].rule, "rest");
   EXPECT_EQ(other.charges[0].cost, 3);
-  EXPECT_EQ(slow_bill(policy, {.ip = "192.0.2.1", .path = "/y"}, 0, none)->charges[0].key, other.charges[0].key);
-  EXPECT_NE(slow_bill(policy, {.ip = "192.0.2.2", .path = "/x"}, 0, none)->charges[0].key, other.charges[0].key);
+  EXPECT_EQ(test::slow_bill(policy, {.ip = "192.0.2.1", .path = "/y"}, 0, none)->charges[0].key, other.charges[0].key);
+  EXPECT_NE(test::slow_bill(policy, {.ip = "192.0.2.2", .path = "/x"}, 0, none)->charges[0].key, other.charges[0].key);
 }
 
 }  // namespace

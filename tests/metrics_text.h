@@ -1,6 +1,6 @@
-// A strict reader of metrics pages, in both formats that are written: what breaks a rule of the format is a failure.
+// A strict reader of metrics pages, in both formats. A violation of a format fails the test.
 //
-// For tests only: it knows the families and samples that Weir writes, no timestamps and no exemplars. One thread.
+// For tests only. It knows the families and samples that Weir writes, no timestamps and no exemplars. One thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include <set>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "protocol/prometheus.h"
@@ -30,7 +29,8 @@ struct MetricFamily {
 
 class MetricsText {
  public:
-  MetricsText(const std::string& text, MetricsFormat format) : is_open_(format == MetricsFormat::openmetrics) {
+  MetricsText(const std::string& text, protocol::MetricsFormat format)
+      : is_open_(format == protocol::MetricsFormat::openmetrics) {
     EXPECT_TRUE(text.ends_with('\n'));
     std::istringstream in(text);
     for (std::string line; std::getline(in, line);) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The table's protocol holds in every interleaving of some small scenarios, and each seeded bug falls (tests/model/).
-# Called as `model.sh PROGRAM SOURCE_DIR`; the program is not used. The larger scenarios are in model_long.sh.
+# The protocol of the table holds in every interleaving of some small scenarios, and the search finds each seeded bug
+# (tests/model/). Called as `model.sh PROGRAM SOURCE_DIR`; the program is not used. model_long.sh has the larger
+# scenarios.
 . "$(dirname "${BASH_SOURCE[0]}")/model/search.bash"
 help=-DFIRST_TRY=2
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The larger searches of the table's protocol (tests/model/): three participants from solo to help, two deaths, and the
-# longer reads word by word. Called as `model_long.sh PROGRAM SOURCE_DIR`; some minutes and up to 3 GB for each of two.
+# longer reads word by word. Called as `model_long.sh PROGRAM SOURCE_DIR`. Takes some minutes, and up to 3 GB for each
+# of two searches.
 . "$(dirname "${BASH_SOURCE[0]}")/model/search.bash"
 help=-DFIRST_TRY=2
 

@@ -1,8 +1,9 @@
-// Is the differential test worth its name? Ten slips an algorithm or more, in C++ and in Lua: it must notice every one.
+// Does the differential test find errors? Ten mutants an algorithm or more, in C++ and in Lua: it must notice every
+// one.
 //
-// The mutants stand in tests/mutants/*.txt as `cpp: old => new` and `lua: old => new`. A Lua mutant is run as it is; a
-// C++ one is compiled (compiler, flags and a precompiled header come from the build) and loaded. What is replaced must
-// stand in the source exactly once, so that a mutant cannot go stale unnoticed.
+// The mutants are in tests/mutants/*.txt as `cpp: old => new` and `lua: old => new`. A Lua mutant runs as it is. A C++
+// mutant is compiled (compiler, flags and a precompiled header come from the build) and loaded. The old text must be in
+// the source exactly once, so an outdated mutant is noticed.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -13,12 +14,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 
 #include "fleet/redis_script.h"
 #include "lua_redis.h"
+#include "read_file.h"
 #include "trace.h"
 
 namespace weir::test {
@@ -32,11 +33,6 @@ struct Mutant {
   std::string language;  // "cpp" or "lua"
   std::string before, after;
 };
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::vector<Mutant> mutants_of(const std::string& file) {
   std::vector<Mutant> mutants;
@@ -63,7 +59,7 @@ fs::path source_of(const std::string& name) { return fs::path(WEIR_SOURCE_DIR) /
 std::string mutated_script(const Mutant& mutant) {
   const std::string source = read_file(source_of("algorithm/" + mutant.file + ".lua"));
   const std::string changed = mutate(source, mutant);
-  std::string script(redis_script());
+  std::string script(fleet::redis_script());
   const std::size_t at = script.find(source);
   if (changed.empty() || at == std::string::npos) return {};
   return script.replace(at, source.size(), changed);
@@ -122,11 +118,11 @@ class Mutants : public ::testing::TestWithParam<std::string> {
     return all;
   }
 
-  // In a process of its own: a mutant may crash or never end, which is noticed too.
+  // In its own process, since a mutant may crash or never end. Both count as noticed.
   static bool notices_apart(const std::vector<Trace>& traces, const Library& library) {
     const pid_t child = ::fork();
     if (child == 0) {
-      const rlimit minute{60, 60};  // of processor time, whatever else the machine does
+      const rlimit minute{60, 60};  // seconds of processor time
       ::setrlimit(RLIMIT_CPU, &minute);
       ::_exit(notices(traces, [&](const Limit& limit) { return library.engine(limit); }) ? 1 : 0);
     }
@@ -160,7 +156,7 @@ TEST_P(Mutants, AreNoticedInLua) {
   EXPECT_GE(count, 10);
 }
 
-// The arithmetic as it is passes: what is noticed of a mutant is the mutant.
+// The real arithmetic passes, so a failure of a mutant is due to the mutant.
 TEST_P(Mutants, AreNotNoticedWhereThereIsNone) {
   const Mutant none{GetParam(), "nothing", "cpp", "#pragma once", "#pragma once"};
   const std::vector<Trace> all = traces(GetParam());
@@ -169,7 +165,7 @@ TEST_P(Mutants, AreNotNoticedWhereThereIsNone) {
   const Library library(folder / "mutant.so");
   ASSERT_TRUE(library.loaded()) << ::dlerror();
   EXPECT_FALSE(notices_apart(all, library));
-  const auto redis = std::make_shared<LuaRedis>(redis_script());
+  const auto redis = std::make_shared<LuaRedis>(fleet::redis_script());
   EXPECT_FALSE(notices(all, [&](const Limit& limit) { return lua_engine(redis, limit); }));
 }
 

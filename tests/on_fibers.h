@@ -1,8 +1,9 @@
-// Makes the sessions of a test work on fibers, before a store that lets each call wait: the same tests, once more.
+// Runs the sessions of a test on fibers, with a store that lets each call wait: the same tests, once more.
 //
-// Included before all else into the tests of the sessions, compiled a second time: there make_http_session() and its
-// like make sessions that are driven to their answer by whatever a test calls, as if nothing had waited. Those who wait
-// together, as the calls of a gRPC connection do, are answered in random order. One thread. Used by on_fibers_test.
+// Included before all else into the tests of the sessions, which are compiled a second time. There make_http_session()
+// and its like make sessions that run to their answer in whatever call a test makes, as if nothing had waited. Calls
+// that wait together, as those of a gRPC connection, get their answers in random order. One thread. Used by
+// on_fibers_test.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,12 @@
 
 namespace weir::test {
 
-// Of the process: nothing is under way between two calls of a session.
+// One for the process: no call is in flight between two calls of a session.
 struct FarAway {
   std::mt19937_64 random = seeded();
   SlowStore store{};
-  Fibers fibers{};
-  Errands errands{fibers};
+  base::Fibers fibers{};
+  server::loop::FiberTasks tasks{fibers};
 
   static FarAway& get() {
     static FarAway only;
@@ -33,27 +34,27 @@ struct FarAway {
   }
 };
 
-class OnFibers final : public Session, private SessionOwner {
+class OnFibers final : public server::loop::Session, private server::loop::SessionOwner {
  public:
   explicit OnFibers(Limiter& limiter) : limiter_(limiter), turn_(limiter) {}
   OnFibers(const OnFibers&) = delete;
   OnFibers& operator=(const OnFibers&) = delete;
   ~OnFibers() override {
     session_.reset();
-    while (far_.fibers.under_way() > 0) far_.store.answer_one(far_.random);
+    while (far_.fibers.in_flight() > 0) far_.store.answer_one(far_.random);
   }
 
-  template <class MakeDesk>
-  Desks& use_desks(MakeDesk make) {
-    return desks_.emplace(far_.errands, std::move(make), WithoutFiber::shed);
+  template <class MakeContext>
+  server::loop::ContextPool& use_pool(MakeContext make) {
+    return pool_.emplace(far_.tasks, std::move(make), server::loop::WithoutFiber::shed);
   }
-  void drive(std::unique_ptr<Session> session) {
+  void drive(std::unique_ptr<server::loop::Session> session) {
     session_ = std::move(session);
-    session_->belong_to(this);
+    session_->set_owner(this);
   }
 
-  Progress consume(std::string_view input, Turn& turn, std::string& output) override {
-    Progress all = session_->consume(input, turn, output);
+  server::loop::Progress consume(std::string_view input, server::loop::Turn& turn, std::string& output) override {
+    server::loop::Progress all = session_->consume(input, turn, output);
     all.answered += std::exchange(later_.answered, 0);
     all.close = all.close || later_.close;
     go_on(turn, output, all);
@@ -65,25 +66,25 @@ class OnFibers final : public Session, private SessionOwner {
     session_->wake(now, output);
     go_on(turn_, output, later_);
   }
-  void tell_watchers(std::string& output) override { session_->tell_watchers(output); }
+  void announce_stop(std::string& output) override { session_->announce_stop(output); }
   void drain(std::string& output) override {
     session_->drain(output);
     go_on(turn_, output, later_);
   }
   bool is_drained() const override { return session_->is_drained(); }
-  void give_up(GiveUp why, std::string& output) override { session_->give_up(why, output); }
+  void give_up(server::loop::GiveUp why, std::string& output) override { session_->give_up(why, output); }
   std::size_t held() const override { return session_->held(); }
 
  private:
   void on_ready() override { is_ready_ = true; }
 
-  void go_on(Turn& turn, std::string& output, Progress& all) {
+  void go_on(server::loop::Turn& turn, std::string& output, server::loop::Progress& all) {
     while (true) {
-      while (!is_ready_ && far_.fibers.under_way() > 0) far_.store.answer_one(far_.random);
+      while (!is_ready_ && far_.fibers.in_flight() > 0) far_.store.answer_one(far_.random);
       if (!std::exchange(is_ready_, false)) return;
       session_->wake(limiter_.now(), output);
       if (session_->is_holding()) continue;
-      const Progress more = session_->consume({}, turn, output);
+      const server::loop::Progress more = session_->consume({}, turn, output);
       all.answered += more.answered;
       all.phase = more.phase;
       all.full = more.full;
@@ -93,38 +94,51 @@ class OnFibers final : public Session, private SessionOwner {
 
   FarAway& far_ = FarAway::get();
   Limiter& limiter_;
-  Turn turn_;
-  Progress later_{};
-  std::optional<Desks> desks_;
-  std::unique_ptr<Session> session_;
+  server::loop::Turn turn_;
+  server::loop::Progress later_{};
+  std::optional<server::loop::ContextPool> pool_;
+  std::unique_ptr<server::loop::Session> session_;
   bool is_ready_ = false;
 };
 
-inline std::unique_ptr<Session> make_http_session_on_fibers(HttpService& service, std::string peer = "127.0.0.1") {
+inline std::unique_ptr<server::loop::Session> make_http_session_on_fibers(server::http::HttpService& service,
+                                                                          std::string peer = "127.0.0.1") {
   auto session = std::make_unique<OnFibers>(service.limiter);
-  Desks& desks = session->use_desks([&service] { return std::make_unique<HttpDesk>(service); });
-  session->drive(make_http_session(desks, std::move(peer)));
+  server::loop::ContextPool& pool =
+      session->use_pool([&service] { return std::make_unique<server::http::HttpContext>(service); });
+  session->drive(server::http::make_http_session(pool, std::move(peer)));
   return session;
 }
 
-inline std::unique_ptr<Session> make_resp_session_on_fibers(RespService& service, std::int64_t id,
-                                                            std::string peer = {}) {
+inline std::unique_ptr<server::loop::Session> make_resp_session_on_fibers(server::resp::RespService& service,
+                                                                          std::int64_t id, std::string peer = {}) {
   auto session = std::make_unique<OnFibers>(service.limiter);
-  Desks& desks = session->use_desks([&service] { return std::make_unique<RespDesk>(service); });
-  session->drive(make_resp_session(desks, id, std::move(peer)));
+  server::loop::ContextPool& pool =
+      session->use_pool([&service] { return std::make_unique<server::resp::RespContext>(service); });
+  session->drive(server::resp::make_resp_session(pool, id, std::move(peer)));
   return session;
 }
 
-inline std::unique_ptr<Session> make_grpc_session_on_fibers(GrpcService& service) {
+inline std::unique_ptr<server::loop::Session> make_grpc_session_on_fibers(server::grpc::GrpcService& service) {
   auto session = std::make_unique<OnFibers>(service.limiter);
-  service.errands = &FarAway::get().errands;
-  session->drive(make_grpc_session(service));
+  service.tasks = &FarAway::get().tasks;
+  session->drive(server::grpc::make_grpc_session(service));
   return session;
 }
 
 }  // namespace weir::test
 
+namespace weir::server::http {
+using test::make_http_session_on_fibers;
+}  // namespace weir::server::http
+namespace weir::server::resp {
+using test::make_resp_session_on_fibers;
+}  // namespace weir::server::resp
+namespace weir::server::grpc {
+using test::make_grpc_session_on_fibers;
+}  // namespace weir::server::grpc
+
 #define WEIR_ON_FIBERS
-#define make_http_session test::make_http_session_on_fibers
-#define make_resp_session test::make_resp_session_on_fibers
-#define make_grpc_session test::make_grpc_session_on_fibers
+#define make_http_session make_http_session_on_fibers
+#define make_resp_session make_resp_session_on_fibers
+#define make_grpc_session make_grpc_session_on_fibers

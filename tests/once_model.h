@@ -1,8 +1,7 @@
-// What the limiter answers to requests that may be sent twice, in the plainest words: a sum for each key, and a list of
-// what passed.
+// A model of requests that may be sent twice: a sum for each key, and a list of what passed.
 //
 // An id is bound to what it charges: the same id with another key or another cost is another request. Limits are
-// windows that do not end, so there is no time in it. One thread. Used by once_test.cc and fleet_once_test.cc.
+// windows that do not end, so the model has no time. One thread. Used by once_test.cc and fleet_once_test.cc.
 #pragma once
 
 #include <gtest/gtest.h>

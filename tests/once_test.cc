@@ -1,14 +1,12 @@
-// Requests that may be sent twice, by their id: free only with the same key and the same cost, in memory and on a file.
-// The model of once_model.h is the reference; by rules, what is bound is the rule, its client and the cost. In Redis
-// the same is tried by fleet_once_test.cc.
+// Requests with an id: the second one is free only with the same key and the same cost, in memory and in a file.
+// once_model.h is the reference. With rules, the id is bound to the rule, its client and the cost. fleet_once_test.cc
+// tests the same in Redis.
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "base/folder_fixture.h"
 #include "gate_fixture.h"
 #include "once_model.h"
 
@@ -23,16 +21,15 @@ TEST(Once, IsAsTheModelInMemory) {
 }
 
 TEST(Once, IsAsTheModelOnAFileThatIsOpenedAgain) {
-  const std::string file = testing::TempDir() + "once_" + std::to_string(getpid());
+  const base::TestFolder folder;
   std::unique_ptr<Limiter> limiter;
   compare_once(kRequests, [&](int i) -> Limiter& {
     if (i % 100 == 0) {
       limiter.reset();
-      limiter = std::make_unique<Limiter>(open_limiter({.keys = 10'000, .file = file}).value());
+      limiter = std::make_unique<Limiter>(open_limiter({.keys = 10'000, .file = folder.at("state")}).value());
     }
     return *limiter;
   });
-  unlink(file.c_str());
 }
 
 TEST(Once, ACheaperRequestFreesNoDearerOne) {
@@ -42,7 +39,7 @@ TEST(Once, ACheaperRequestFreesNoDearerOne) {
     const Charge charge{.key = "k", .limit = &limit, .cost = cost};
     return limiter.check_once("id", {&charge, 1}).value();
   };
-  EXPECT_TRUE(ask(0).allowed) << "a peek passes always";
+  EXPECT_TRUE(ask(0).allowed) << "a peek is always allowed";
   EXPECT_EQ(ask(60).binding_decision().remaining, 40);
   EXPECT_EQ(ask(60).binding_decision().remaining, 40) << "sent again";
   EXPECT_FALSE(ask(61).allowed);
@@ -65,7 +62,7 @@ TEST(Once, AReservationsIdBindsNoCost) {
 
 class OnceByRules : public GateTest {
  protected:
-  std::int64_t left_after(std::string_view id, const Request& request) {
+  std::int64_t left_after(std::string_view id, const weir::Request& request) {
     const auto answer = gate.check_once(id, request);
     EXPECT_TRUE(answer) << answer.error().message;
     return answer && answer->binding_limit() && answer->allowed ? answer->binding_limit()->decision.remaining : -1;

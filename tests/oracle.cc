@@ -1,17 +1,17 @@
 // The definitions of docs/algorithms.md, one algorithm after the other, each as the same functions:
 //
-//   admits   would a request of this cost pass at time t, if nothing happens until then? `own` is the limit that the
-//            state belongs to, `terms` the version that decides
-//   correct  the state is ahead of `now` (time ran backwards): what the page says becomes of it
-//   bring    the state as it is at `now`: what is over by then is forgotten
-//   suits    the state, brought to `now`, may become one of the version that admits
-//   convert  it does
-//   take     an admitted cost is written down
-//   give     permits come back, newest first, never beyond full
-//   refund   permits that were charged at `at` come back, as far as they still count; true if any did
+//   admits   returns whether a request of this cost passes at time t, if nothing happens until then. `own` is the limit
+//            of the state, `terms` the version that decides
+//   correct  corrects a state that is ahead of `now` (time ran backwards), as the page says
+//   bring    brings the state to `now`: drops what has expired by then
+//   suits    returns whether the state, brought to `now`, may become one of the version that admits
+//   convert  makes it one
+//   take     records an admitted cost
+//   give     refunds permits, newest first, never beyond full
+//   refund   refunds permits that were charged at `at`, as far as they still count; true if any did
 //
-// What a denial keeps: the correction. All else is kept only when permits are really taken or given. A change that
-// leaves `reset_after` 0 forgets the key, whatever it still remembers. Single-threaded, like the header says.
+// A denial keeps only the correction. All else is kept only if permits are charged or refunded. A change that leaves
+// `reset_after` 0 removes the key. One thread, as the header says.
 #include "oracle.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace {
 // No wait is longer: a bucket fills within 2^52 µs, a window of ten years and its successor end well before.
 constexpr std::int64_t kWaitEnd = std::int64_t{1} << 54;
 
-// The smallest w >= 0 such that holds(w), for a condition that, once it holds, goes on to hold.
+// The smallest w >= 0 for which the condition is true. Once true, it must stay true for all larger w.
 template <class Condition>
 Micros smallest_wait(Condition holds) {
   if (holds(0)) return Micros{0};
@@ -100,7 +100,7 @@ struct Past {
   std::int64_t at = 0;
   Limit limit;
 };
-// Of most states the version that decides says all; of some, it cannot become one of that version yet.
+// Most states can become one of the version that decides at once; the others have their own suits() below.
 bool suits(const auto&, const Terms&, std::int64_t) { return true; }
 void convert(const auto&, const Terms&, const Terms&) {}
 
@@ -274,7 +274,7 @@ Int in_units_of(const Terms& terms, Int spent, const Terms& own) {
   return div_ceil(spent * terms.limit.weight, own.limit.weight);
 }
 
-// It drains at its own rate until somebody is admitted.
+// It drains at its own rate until a request is admitted.
 bool admits(const Level& s, const Terms& own, const Terms& terms, std::int64_t t, Int cost) {
   return in_units_of(terms, spent_at(s, own, t), own) + cost * terms.limit.weight <= full_level(terms);
 }
@@ -293,7 +293,7 @@ void give(Level& s, const Terms& terms, Int permits) {
   s.spent = std::max<Int>(0, s.spent - permits * terms.limit.weight);
 }
 
-// What may have drained since then was of use to others. How much did, nobody knows if the rate has changed.
+// Others may have used what has drained since then. How much has drained is not known if the rate has changed.
 bool refund(Level& s, const Terms& terms, std::int64_t now, const Past& past, Int permits) {
   const bool same_rate = past.limit.rate == terms.limit.rate && past.limit.weight == terms.limit.weight;
   const Int units = permits * terms.limit.weight - Int{now - past.at} * terms.limit.rate;
@@ -376,7 +376,7 @@ Decision judge(std::int64_t cost, const Terms& terms, auto admitted_after) {
   return decision;
 }
 
-// The state belongs to the version that admits from now on, if it can.
+// Gives the state to the version that admits, if possible.
 template <class State>
 void hand_over(State& s, Terms& own, const Terms& terms, std::int64_t now) {
   if (!suits(s, terms, now)) return;
@@ -438,14 +438,14 @@ Oracle::Entry& Oracle::touch(std::int64_t now) {
   return *found;
 }
 
-// A peek changes nothing, not even by correcting or converting: it is answered by a copy that is thrown away.
+// A peek changes nothing, not even by a correction or conversion: a temporary copy answers it.
 Oracle Oracle::copy_to_peek() const {
   Oracle copy = *this;
   copy.is_copy_ = true;
   return copy;
 }
 
-// A change that leaves `reset_after` 0 forgets the key. (A correction never does: what is ahead holds something.)
+// A change that leaves `reset_after` 0 removes the key. (A correction never does: a state that is ahead has charges.)
 Decision Oracle::forget_if_unspent(const Entry& entry, const Decision& decision, std::int64_t cost) {
   const bool written = decision.allowed && cost != 0;
   if (written && decision.reset_after == Micros{0}) entries_.erase(entries_.begin() + (&entry - entries_.data()));

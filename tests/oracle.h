@@ -1,12 +1,12 @@
-// The referee: a slow, plain limiter written from the definitions in docs/algorithms.md and nothing else.
+// The reference: a slow and simple limiter, written only from the definitions in docs/algorithms.md.
 //
-// It shares no code with the library and knows no closed forms. It keeps what the page speaks of (a count in a window,
-// a list of events, an exact level, a list of holds) and asks the definition itself: a wait is found by searching for
-// the first moment at which the definition admits, `remaining` by searching for the largest cost that it admits.
-// Of a Limit it reads the numbers only; the windows of a calendar come from the caller.
+// It shares no code with the library and uses no closed forms. It keeps what the page describes (a count in a window, a
+// list of events, an exact level, a list of holds) and evaluates the definition: it searches for the first moment at
+// which the definition admits, and for the largest cost that it admits. Of a Limit it reads the numbers only; the
+// windows of a calendar come from the caller.
 //
-// A plain value: copy it to try something and throw the copy away. Not for several threads at once.
-// Tested by oracle_test.cc (what only a program can say) and tests/scenarios (the worked examples).
+// A plain value: copy it to try something. Not for several threads at once. Tested by oracle_test.cc and
+// tests/scenarios.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Window {
 };
 using WindowsAt = std::function<Window(std::int64_t now)>;
 
-// The limit that rules a state, and its windows if they are a calendar's. Two functions cannot be compared: `given`
-// tells by which call of change() they came.
+// The limit of a state, and its windows if they are of a calendar. Functions cannot be compared, so `given` is the
+// number of the call of change() that set them.
 struct Terms {
   Limit limit;
   WindowsAt windows;
@@ -84,16 +84,16 @@ class Oracle {
  public:
   explicit Oracle(const Limit& limit, WindowsAt windows = {});
 
-  // The limit that rules from the next step on. Another algorithm is another state, and so is another period of a
-  // window or log; the old one stays as it is.
+  // The limit applies from the next step on. Another algorithm is another state, and so is another period of a window
+  // or log; the old state stays as it is.
   void change(const Limit& limit, WindowsAt windows = {});
 
   // Any int64 is a cost. `now` is in [0, kTimeEnd) and may run backwards.
   Decision step(std::int64_t now, std::int64_t cost);
-  // Takes back permits that were charged at `at` under `charged`. What a peek says then.
+  // Refunds permits that were charged at `at` under `charged`. Returns what a peek returns afterwards.
   Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at, const Limit& charged);
   Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost);
-  // True if `id` was in flight. It names no limit, so a changed limit does not begin to rule here.
+  // True if `id` was in flight. A release names no limit, so a changed limit does not apply here.
   bool release(std::int64_t now, std::string_view id);
 
  private:

@@ -1,5 +1,5 @@
-// What scenario files cannot say of the oracle: costs at the ends of the range, time that runs backwards, limits that
-// change unseen, calendars made up for the purpose, and that its searches find what a plain scan finds.
+// What scenario files cannot express about the oracle: costs at the ends of the range, time that runs backwards, limits
+// that change before a request sees them, made-up calendars, and that its searches find what a plain scan finds.
 //
 // The expected numbers were worked out by hand from docs/algorithms.md. Random tests print their seed; WEIR_SEED
 // replays.
@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <limits>
 #include <random>
@@ -35,17 +34,13 @@ Limit windowed(Algorithm algorithm, std::int64_t permits, std::int64_t period_us
   limit.period_us = period_us;
   return limit;
 }
-Limit fixed(std::int64_t permits, std::int64_t period_us) {
-  return windowed(Algorithm::fixed_window, permits, period_us);
+Limit fixed(std::int64_t permits, std::int64_t period) { return windowed(Algorithm::fixed_window, permits, period); }
+Limit sliding(std::int64_t permits, std::int64_t period) {
+  return windowed(Algorithm::sliding_window, permits, period);
 }
-Limit sliding(std::int64_t permits, std::int64_t period_us) {
-  return windowed(Algorithm::sliding_window, permits, period_us);
-}
-Limit logged(std::int64_t permits, std::int64_t period_us) {
-  return windowed(Algorithm::sliding_log, permits, period_us);
-}
-Limit concurrent(std::int64_t permits, std::int64_t period_us) {
-  return windowed(Algorithm::concurrency, permits, period_us);
+Limit logged(std::int64_t permits, std::int64_t period) { return windowed(Algorithm::sliding_log, permits, period); }
+Limit concurrent(std::int64_t permits, std::int64_t period) {
+  return windowed(Algorithm::concurrency, permits, period);
 }
 
 struct Fraction {
@@ -98,7 +93,7 @@ TEST(OracleCosts, AnyIntegerIsSafe) {
   EXPECT_EQ(permits.acquire(kTimeEnd - 1, "a", kLeast), allowed(kConcurrentMax, kConcurrentMax, 0));
 }
 
-TEST(OracleCosts, ALimitOfZeroLetsOnlyPeeksAndReturnsPass) {
+TEST(OracleCosts, ALimitOfZeroAllowsOnlyPeeksAndRefunds) {
   for (const Limit& limit : {fixed(0, 1000), sliding(0, 1000), logged(0, 1000), bucket(0, {0, 1})}) {
     Oracle oracle(limit);
     EXPECT_EQ(oracle.step(5, 1), denied(0, 0, kNever.count(), 0));
@@ -107,7 +102,7 @@ TEST(OracleCosts, ALimitOfZeroLetsOnlyPeeksAndReturnsPass) {
   }
 }
 
-TEST(OracleCosts, GivingBackIsAllowedEvenBeyondTheLimit) {
+TEST(OracleCosts, ARefundIsAllowedEvenBeyondTheLimit) {
   Oracle oracle(sliding(100, 100));
   oracle.step(0, 80);
   oracle.step(100, 20);
@@ -116,7 +111,7 @@ TEST(OracleCosts, GivingBackIsAllowedEvenBeyondTheLimit) {
   EXPECT_EQ(oracle.step(100, -1), allowed(50, 0, 195));
 }
 
-TEST(OracleCosts, ChargeAndGiveBackAtOneInstantIsNothing) {
+TEST(OracleCosts, AChargeAndItsRefundAtOneInstantChangeNothing) {
   for (const Limit& limit : {fixed(9, 100), sliding(9, 100), logged(9, 100), bucket(9, {3, 100})}) {
     Oracle oracle(limit);
     oracle.step(150, 3);
@@ -229,7 +224,7 @@ TEST(OracleBackwards, PermitsThatWereOverDoNotComeBack) {
   EXPECT_EQ(oracle.acquire(50, "c", 0), allowed(2, 1, 100));
 }
 
-TEST(OracleBackwards, WhatWasGivenBackInFullIsForgottenAndNotAhead) {
+TEST(OracleBackwards, AFullRefundRemovesTheKey) {
   for (const Limit& limit : {fixed(5, 100), sliding(5, 100), logged(5, 100), bucket(5, {1, 10})}) {
     Oracle oracle(limit);
     oracle.step(250, 3);
@@ -240,7 +235,7 @@ TEST(OracleBackwards, WhatWasGivenBackInFullIsForgottenAndNotAhead) {
   }
 }
 
-TEST(OracleBackwards, AChangeThatLeavesLessThanAPermitInUseForgetsTheKey) {
+TEST(OracleBackwards, AChangeThatLeavesLessThanAPermitInUseRemovesTheKey) {
   Oracle oracle(sliding(5, 100));
   oracle.step(50, 3);
   oracle.step(180, 0);  // a peek: 3 x 20 / 100 is less than one, but nothing changed
@@ -425,28 +420,17 @@ TEST(OraclePhase, ShiftsTheWindowsOfAPeriod) {
 
 // --------------------------------------------------------------------------------------------- searches
 
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-Limit any_limit(Dice& dice, Algorithm algorithm) {
-  const std::int64_t permits = dice.between(0, 9);
-  const std::int64_t period = dice.between(1, 40);
+Limit any_limit(std::mt19937_64& dice, Algorithm algorithm) {
+  const std::int64_t permits = test::pick(dice, 0, 9);
+  const std::int64_t period = test::pick(dice, 1, 40);
   if (algorithm != Algorithm::token_bucket && algorithm != Algorithm::leaky_bucket &&
       algorithm != Algorithm::leaky_meter) {
     Limit limit = windowed(algorithm, permits, period);
-    limit.events_max = dice.between(1, 5);
-    if (algorithm == Algorithm::fixed_window) limit.phase_us = dice.between(0, period - 1);
+    limit.events_max = test::pick(dice, 1, 5);
+    if (algorithm == Algorithm::fixed_window) limit.phase_us = test::pick(dice, 0, period - 1);
     return limit;
   }
-  return bucket(permits, {dice.between(1, 7), dice.between(1, 50)}, algorithm);
+  return bucket(permits, {test::pick(dice, 1, 7), test::pick(dice, 1, 50)}, algorithm);
 }
 
 Decision request(Oracle& oracle, Algorithm algorithm, std::int64_t now, std::int64_t cost, std::string_view id) {
@@ -485,21 +469,22 @@ void expect_as_scanned(const Oracle& before, const Oracle& after, Algorithm algo
 class EveryAlgorithm : public testing::TestWithParam<Algorithm> {};
 
 TEST_P(EveryAlgorithm, AnswersAsAPlainScanDoes) {
-  Dice dice(test::base_seed());
+  std::mt19937_64 dice = test::seeded();
   const Algorithm algorithm = GetParam();
   for (int run = 0; run < 150; ++run) {
     Oracle oracle(any_limit(dice, algorithm));
     bool was_own = true;  // the state belongs to the version that decides
-    std::int64_t now = dice.between(0, 1000);
+    std::int64_t now = test::pick(dice, 0, 1000);
     for (int i = 0; i < 30; ++i) {
-      if (dice.between(0, 9) == 0) {
+      if (test::pick(dice, 0, 9) == 0) {
         oracle.change(any_limit(dice, algorithm));
         was_own = false;
       }
-      now = std::max<std::int64_t>(0, now + (dice.between(0, 9) == 0 ? -dice.between(0, 120) : dice.between(0, 15)));
-      const std::int64_t cost = dice.between(-2, 6);
-      const std::string id(1, static_cast<char>('a' + dice.between(0, 3)));
-      if (algorithm == Algorithm::concurrency && dice.between(0, 3) == 0) oracle.release(now, id);
+      now = std::max<std::int64_t>(
+          0, now + (test::pick(dice, 0, 9) == 0 ? -test::pick(dice, 0, 120) : test::pick(dice, 0, 15)));
+      const std::int64_t cost = test::pick(dice, -2, 6);
+      const std::string id(1, static_cast<char>('a' + test::pick(dice, 0, 3)));
+      if (algorithm == Algorithm::concurrency && test::pick(dice, 0, 3) == 0) oracle.release(now, id);
       // A clock that ran back is corrected now, not in a scan's future: a request that can never pass sees to it.
       request(oracle, algorithm, now, INT64_MAX, id);
       const Oracle before = oracle;
@@ -520,16 +505,16 @@ TEST_P(EveryAlgorithm, AnswersAsAPlainScanDoes) {
 }
 
 TEST_P(EveryAlgorithm, IsNotMovedByPeeksAndDenials) {
-  Dice dice(test::base_seed());
+  std::mt19937_64 dice = test::seeded();
   const Algorithm algorithm = GetParam();
   for (int run = 0; run < 300; ++run) {
     Oracle quiet(any_limit(dice, algorithm));
     Oracle busy = quiet;
-    std::int64_t now = dice.between(0, 1000);
+    std::int64_t now = test::pick(dice, 0, 1000);
     for (int i = 0; i < 30; ++i) {
-      now += dice.between(0, 15);
-      const std::int64_t cost = dice.between(-2, 6);
-      const std::string id = std::to_string(dice.between(0, 3));
+      now += test::pick(dice, 0, 15);
+      const std::int64_t cost = test::pick(dice, -2, 6);
+      const std::string id = std::to_string(test::pick(dice, 0, 3));
       const Decision peek = request(busy, algorithm, now, 0, id);
       EXPECT_FALSE(request(busy, algorithm, now, peek.limit + 1, id).allowed);
       ASSERT_EQ(request(busy, algorithm, now, cost, id), request(quiet, algorithm, now, cost, id)) << run << " " << i;
@@ -539,7 +524,7 @@ TEST_P(EveryAlgorithm, IsNotMovedByPeeksAndDenials) {
 
 // When time leaps about, nobody is locked out for longer than a full limit takes to recover.
 TEST_P(EveryAlgorithm, RecoversWhateverTimeDoes) {
-  Dice dice(test::base_seed());
+  std::mt19937_64 dice = test::seeded();
   const Algorithm algorithm = GetParam();
   for (int run = 0; run < 300; ++run) {
     const Limit limit = any_limit(dice, algorithm);
@@ -552,8 +537,8 @@ TEST_P(EveryAlgorithm, RecoversWhateverTimeDoes) {
         drains ? (limit.capacity * limit.weight + limit.rate - 1) / limit.rate : windows * limit.period_us;
     Oracle oracle(limit);
     for (int i = 0; i < 40; ++i) {
-      const std::string id = std::to_string(dice.between(0, 20));
-      const Decision decision = request(oracle, algorithm, dice.between(0, 300), dice.between(0, 3), id);
+      const std::string id = std::to_string(test::pick(dice, 0, 20));
+      const Decision decision = request(oracle, algorithm, test::pick(dice, 0, 300), test::pick(dice, 0, 3), id);
       ASSERT_LE(decision.reset_after.count(), recovery);
       ASSERT_LE(decision.remaining, decision.limit);
     }

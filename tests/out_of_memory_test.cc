@@ -1,5 +1,5 @@
-// Without memory: the Nth allocation of a call fails, for every N until none does. Each time the call answers with an
-// error, nobody is given permits, and the limiter goes on.
+// The Nth allocation of a call fails, for every N until the call succeeds. Each time before, the call returns an error
+// and admits nothing, and the limiter still works.
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ int failures_of(Call call) {
   }
 }
 
-TEST(OutOfMemory, IsAnErrorThatForgivesNothing) {
+TEST(OutOfMemory, IsAnErrorThatFreesNothing) {
   const std::string key(200, 'k'), other(200, 'o');
   for (const Algorithm algorithm : kAlgorithms) {
     if (algorithm == Algorithm::concurrency) continue;
@@ -64,8 +64,9 @@ TEST(OutOfMemory, IsAnErrorThatForgivesNothing) {
   }
 }
 
-// A key whose limit was being changed keeps what it had spent, for as long as the new limit says.
-TEST(OutOfMemory, ForgetsNoKeyWhoseLimitChanged) {
+// If memory ends while the limit of a key changes, the key keeps what it has used, for as long as the new limit counts
+// it.
+TEST(OutOfMemory, KeepsAKeyWhoseLimitChanged) {
   const auto clock = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953});
   const Limit second = compile("10/s burst 10").value(), hour = compile("10/hour burst 10").value();
   for (long allowed = 0; allowed < 20; ++allowed) {
@@ -93,7 +94,7 @@ TEST(OutOfMemory, LosesNoPermitInFlight) {
   EXPECT_EQ(limiter.peek("k", limit)->remaining, 5);
 }
 
-// Who is busiest is only watched: a request is answered without it, and it is found again when there is memory.
+// Without memory, requests are answered but not counted for the busiest keys. With memory, the key is found again.
 TEST(OutOfMemory, LeavesTheWatchOfKeysWhole) {
   Limiter limiter({.clock = std::make_shared<ManualClock>(Micros{1'794'701'843'991'953})});
   Gate gate(limiter);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The Debian packages, made from this build: Debian's checker finds nothing, systemd understands the unit and calls it
-# safe, the program is hardened, the config is right, and each file is where it belongs.
-# Called as `package.sh PROGRAM SOURCE_DIR`, after a build. What happens when they are installed: packages_long.sh.
+# The Debian packages of this build: lintian finds nothing, systemd accepts the unit and rates it safe, the program is
+# hardened, the config is valid, and each file is in its place. Called as `package.sh PROGRAM SOURCE_DIR`, after a
+# build. packages_long.sh tests the installation.
 source=$2
 . "$source/tests/server/lib.bash"
 for tool in dh lintian systemd-analyze; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The packages in a bare Debian: installed by apt, the server started as its unit says, upgraded while it runs, removed,
-# purged; and programs built against the library there. Called with the program and the checkout, after a build.
+# The packages in a bare Debian: apt installs them, the server starts as its unit says, is upgraded while it runs,
+# removed and purged. Programs are built with the library there. Called with the program and the checkout, after a
+# build.
 #
-# There is no systemd in the root: its part is played by setpriv, and where the package asks for it by a systemctl that
-# writes down what it is told.
+# The root has no systemd. setpriv starts the server, and a fake systemctl writes down how the packages call it.
 source=$2
 . "$source/tests/server/lib.bash"
 . "$source/tests/bare_root.bash"

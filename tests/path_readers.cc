@@ -1,4 +1,4 @@
-// Each reader works on text, in the steps that its specification names; what they share is splitting and decoding.
+// Each reader works on text, in the steps of its specification. They share only splitting and decoding.
 #include "path_readers.h"
 
 #include <algorithm>

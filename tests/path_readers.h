@@ -1,5 +1,5 @@
-// How well-known servers read a request target, each written after its specification or documentation and not after
-// Weir's own reader: what path_readings() is held against. Pure; any thread.
+// How well-known servers read a request target, each written from its specification or documentation and not from
+// Weir's own reader. The reference for path_readings(). Pure; any thread.
 #pragma once
 
 #include <optional>

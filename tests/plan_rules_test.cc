@@ -1,8 +1,8 @@
-// Rules that go by a plan: which limits hold for whom, what a change of plan keeps, what the text may say.
+// Rules that depend on a plan: which limits apply to which subject, what a change of plan keeps, and what the text may
+// say.
 //
-// Here the plans are a table in memory; those of a database are tried by src/plans and tests/server/plans*.sh.
+// Here the plans are a table in memory. src/plans and tests/server/plans*.sh test those of a database.
 #include <map>
-#include <mutex>
 
 #include "gate_fixture.h"
 #include "weir/plans.h"
@@ -18,7 +18,7 @@ rules:
   - {name: plan, per: user, limit: plan, algorithm: fixed_window}
 )";
 
-// What a test says of its subjects.
+// The plans of subjects, which a test sets.
 class TablePlans final : public Plans {
  public:
   PlanTerms find(std::string_view subject) noexcept override {
@@ -34,7 +34,7 @@ class TablePlans final : public Plans {
   }
 
   std::map<std::string, PlanTerms> terms;
-  PlanTerms answer;  // to who waits
+  PlanTerms answer;  // to wait()
   std::vector<std::string> asked;
   int waits = 0;
 };
@@ -51,7 +51,7 @@ class PlansOfRules : public test::GateTest {
   std::shared_ptr<TablePlans> plans = std::make_shared<TablePlans>();
 };
 
-TEST_F(PlansOfRules, HoldWhoIsOnNoneToTheDefault) {
+TEST_F(PlansOfRules, LimitSubjectsWithoutAPlanByTheDefault) {
   EXPECT_EQ(passed(5, {.user = "42"}), 3);
   EXPECT_EQ(binding(ask({.user = "42"})), "plan: 3/minute");
   plans->terms["user:7"].plan = "no such plan";
@@ -65,7 +65,7 @@ TEST_F(PlansOfRules, GiveEachPlanItsLimits) {
   go_on(Micros{1'000'000});
   EXPECT_EQ(passed(30, {.user = "1"}), 5);
   go_on(Micros{1'000'000});
-  EXPECT_EQ(passed(30, {.user = "1"}), 0) << "10 a minute hold beside 5 a second";
+  EXPECT_EQ(passed(30, {.user = "1"}), 0) << "10 a minute apply beside 5 a second";
   EXPECT_EQ(passed(30, {.user = "2"}), 30);
   EXPECT_EQ(ask({.user = "2"}).why, Why::no_rule);
 }
@@ -80,12 +80,12 @@ TEST_F(PlansOfRules, KeepWhatWasSpentWhenThePlanChanges) {
   plans->terms["user:42"].plan = "gold";
   EXPECT_EQ(passed(30, {.user = "42"}), 20) << "another period is another state";
   plans->terms.clear();
-  EXPECT_EQ(passed(5, {.user = "42"}), 0) << "a downgrade forgives nothing";
+  EXPECT_EQ(passed(5, {.user = "42"}), 0) << "a downgrade frees nothing";
 }
 
-TEST_F(PlansOfRules, LetLimitsOfItsOwnHoldInsteadOfThePlans) {
+TEST_F(PlansOfRules, ApplyLimitsOfASubjectInsteadOfItsPlan) {
   EXPECT_EQ(passed(5, {.user = "42"}), 3);
-  plans->terms["user:42"] = {.plan = "free", .instead = text("2/second, 7/minute")};
+  plans->terms["user:42"] = {.plan = "free", .limits = text("2/second, 7/minute")};
   go_on(Micros{1'000'000});
   EXPECT_EQ(passed(5, {.user = "42"}), 2);
   go_on(Micros{1'000'000});
@@ -93,8 +93,8 @@ TEST_F(PlansOfRules, LetLimitsOfItsOwnHoldInsteadOfThePlans) {
   go_on(Micros{1'000'000});
   EXPECT_EQ(passed(5, {.user = "42"}), 0) << "7 a minute, 3 of them spent before";
   EXPECT_EQ(binding(ask({.user = "42"})), "plan: 7/minute");
-  plans->terms["user:42"].instead = text("what is this");
-  EXPECT_EQ(passed(5, {.user = "42"}), 0) << "no quota: the plan's hold";
+  plans->terms["user:42"].limits = text("what is this");
+  EXPECT_EQ(passed(5, {.user = "42"}), 0) << "not a quota: the limits of the plan apply";
   EXPECT_EQ(binding(ask({.user = "42"})), "plan: 3/minute");
 }
 
@@ -115,7 +115,7 @@ rules:
   EXPECT_EQ(plans->asked, expected) << "no path, so `tenants` is not about the first";
   const std::string long_name(5'000, 'x');
   EXPECT_EQ(passed(3, {.user = long_name, .host = "any"}), 1);
-  EXPECT_EQ(plans->asked, expected) << "nobody is called so";
+  EXPECT_EQ(plans->asked, expected) << "no subject has such a long name";
 }
 
 TEST_F(PlansOfRules, AreWaitedForByTheFirstWhoAsks) {
@@ -127,17 +127,17 @@ TEST_F(PlansOfRules, AreWaitedForByTheFirstWhoAsks) {
   EXPECT_EQ(plans->waits, 1);
 }
 
-TEST_F(PlansOfRules, ForgiveNothingWhileTheyAreNotKnown) {
+TEST_F(PlansOfRules, FreeNothingWhileTheyAreNotKnown) {
   plans->terms["user:42"].plan = "gold";
   EXPECT_EQ(passed(30, {.user = "42"}), 20);
-  plans->terms["user:42"] = {.is_pending = true};  // it was forgotten, and nobody answers
-  EXPECT_EQ(passed(30, {.user = "42"}), 3) << "the default holds, for those whose plan is not known";
+  plans->terms["user:42"] = {.is_pending = true};  // evicted, and the database does not answer
+  EXPECT_EQ(passed(30, {.user = "42"}), 3) << "the default plan applies while the plan is not known";
   go_on(Micros{60'000'000});
   plans->terms["user:42"] = {.plan = "gold"};
-  EXPECT_EQ(passed(30, {.user = "42"}), 0) << "what was spent under the plan is as it was";
+  EXPECT_EQ(passed(30, {.user = "42"}), 0) << "what was used under the plan is still used";
 }
 
-TEST_F(PlansOfRules, AreForgottenWholeByAReset) {
+TEST_F(PlansOfRules, AreResetWithAllTheirLimits) {
   plans->terms["user:42"].plan = "pro";
   EXPECT_EQ(passed(9, {.user = "42"}), 5);
   const auto reset = gate.reset("plan", {.user = "42"});
@@ -161,7 +161,7 @@ rules: [{name: plan, per: user, limit: plan, mode: shadow}]
 }
 
 TEST_F(PlansOfRules, AreExplained) {
-  plans->terms["user:42"] = {.plan = "pro", .instead = text("7/minute")};
+  plans->terms["user:42"] = {.plan = "pro", .limits = text("7/minute")};
   const auto explained = gate.explain({.user = "42"});
   ASSERT_TRUE(explained);
   ASSERT_EQ(explained->rules[0].limits.size(), 1U);
@@ -190,34 +190,30 @@ std::string error_of(std::string_view text) {
   return policy ? "" : policy.error().message;
 }
 
-TEST(PlanText, TellsWhatIsWrong) {
+TEST(PlanText, ReportsWhatIsWrong) {
   const auto plans = [](const std::string& members) {
     return error_of("plans: {" + members + "}\nrules: [{name: a, per: user, limit: plan}]");
   };
   EXPECT_EQ(plans("default: free, tiers: {free: 1/s}"), "");
   EXPECT_EQ(plans("default: fre, tiers: {free: 1/s}"),
             "p:1:8: `default`: there is no plan called 'fre'; did you mean 'free'?");
-  EXPECT_NE(plans("tiers: {free: 1/s}").find("write default: free"), std::string::npos);
-  EXPECT_NE(plans("default: free").find("no `tiers`"), std::string::npos);
-  EXPECT_NE(plans("default: free, tiers: {free: 1/lightyear}").find("p:1:"), std::string::npos);
-  EXPECT_NE(plans("default: free, tiers: {free: [1/s, 2/s]}").find("two limits for the same period"),
-            std::string::npos);
-  EXPECT_NE(plans("default: free, tiers: {free: 1/s}, source: mysql://x").find("sqlite:"), std::string::npos);
-  EXPECT_NE(plans("default: free, tiers: {free: 1/s}, source: 'postgresql://a:b@c/d'").find("passfile"),
-            std::string::npos);
-  EXPECT_NE(plans("default: free, tiers: {free: 1/s}, source: sqlite:x, query: SELECT 1").find("$1"),
-            std::string::npos);
-  EXPECT_NE(error_of("rules: [{name: a, per: user, limit: plan}]").find("the config has no `plans`"),
-            std::string::npos);
-  EXPECT_NE(error_of("plans: {default: a, tiers: {a: 1/s}}\nrules: [{name: a, per: path, limit: plan}]")
-                .find("subject: user"),
-            std::string::npos);
-  EXPECT_NE(plans("default: free, tiers: {free: 10/minute, pro: 10/s burst 50}").find("give the rule an `algorithm`"),
-            std::string::npos);
-  EXPECT_NE(error_of("plans: {default: a, tiers: {a: 1/s burst 9}}\n"
-                     "rules: [{name: a, per: user, limit: plan, algorithm: fixed_window}]")
-                .find("burst"),
-            std::string::npos);
+  const std::string tier = "default: free, tiers: {free: 1/s}";
+  const std::pair<std::string, const char*> cases[] = {
+      {plans("tiers: {free: 1/s}"), "write default: free"},
+      {plans("default: free"), "no `tiers`"},
+      {plans("default: free, tiers: {free: 1/lightyear}"), "p:1:"},
+      {plans("default: free, tiers: {free: [1/s, 2/s]}"), "two limits for the same period"},
+      {plans(tier + ", source: mysql://x"), "sqlite:"},
+      {plans(tier + ", source: 'postgresql://a:b@c/d'"), "passfile"},
+      {plans(tier + ", source: sqlite:x, query: SELECT 1"), "$1"},
+      {plans("default: free, tiers: {free: 10/minute, pro: 10/s burst 50}"), "give the rule an `algorithm`"},
+      {error_of("rules: [{name: a, per: user, limit: plan}]"), "the config has no `plans`"},
+      {error_of("plans: {default: a, tiers: {a: 1/s}}\nrules: [{name: a, per: path, limit: plan}]"), "subject: user"},
+      {error_of("plans: {default: a, tiers: {a: 1/s burst 9}}\n"
+                "rules: [{name: a, per: user, limit: plan, algorithm: fixed_window}]"),
+       "burst"},
+  };
+  for (const auto& [error, part] : cases) EXPECT_NE(error.find(part), std::string::npos) << error << " has no " << part;
 }
 
 TEST(PlanText, IsPrintedAsItIsRead) {

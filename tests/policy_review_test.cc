@@ -1,5 +1,5 @@
-// What compare() says of two policies, and what review() says of limits: a rule that denies every request because of
-// its cost, and a log that is too short for its limit. What else review() says is in policy_text_test.cc.
+// What compare() returns for two policies, and the warnings of review() about limits: a rule that denies every request
+// because of its cost, and a log that is too short for its limit. policy_text_test.cc tests its other warnings.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -98,6 +98,8 @@ TEST(PolicyChanges, SayWhatChangesAndWhatIsTooMuch) {
        "changed: a\ncounts restart: a, because its `per` has changed\n"},
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 100/s, algorithm: token_bucket}",
        "changed: a\ncounts restart: a: 100/s, because its algorithm has changed\n"},
+      {"{name: a, per: user, limit: 10/hour}", "{name: a, per: user, limit: 20/hour, algorithm: token_bucket}",
+       "changed: a: 10/hour -> 20/hour\ncounts restart: a: 20/hour, because its algorithm has changed\n"},
       {"{name: a, per: ip, limit: 100/s}", "{name: a, per: ip, limit: 1/s, mode: shadow}",
        "changed: a: 100/s -> 1/s\n!1 of 1 rules would be removed or no longer enforced\n"},
       {"{name: a, limit: 0/s}, {name: b, limit: 0/s}", "{name: a, limit: 0/s}", "removed: b\n"},
@@ -116,7 +118,7 @@ TEST(PolicyChanges, SayWhatChangesAndWhatIsTooMuch) {
     for (const std::string& line : changes.lines) lines += line + '\n';
     for (const std::string& line : changes.refused) lines += '!' + line + '\n';
     EXPECT_EQ(lines, change.lines) << change.from << " -> " << change.to;
-    // It is the policy in force that says how much is too much.
+    // max_change of the policy in effect decides.
     EXPECT_TRUE(compare(policy_of("max_change: off\n", change.from), to).refused.empty()) << change.from;
     EXPECT_EQ(compare(from, policy_of("max_change: off\n", change.to)).refused, changes.refused) << change.from;
   }

@@ -1,5 +1,5 @@
-// The text of a policy: what is printed reads the same again, JSON says what YAML says, every error is told at once
-// with its place, and every bound holds exactly. Also what review() says about policies.
+// The text of a policy: printed text reads the same again, JSON means the same as YAML, all errors are reported at once
+// with their places, and every bound is exact. Also what review() says about policies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 using test::Dice;
 
-// A policy as JSON, by a printer that shares nothing with ours.
+// Prints a policy as JSON, without code of our own printer.
 class JsonPrinter {
  public:
   explicit JsonPrinter(Dice& dice) : gap_(dice.once_in(2) ? "\n\t" : dice.once_in(2) ? " " : "") {}
@@ -180,7 +180,7 @@ TEST(PolicyText, PrintsWhatParsesToTheSame) {
   const std::uint64_t seed = test::base_seed();
   for (std::uint64_t i = 0; i < (test::kIsSanitized ? 800 : 4'000); ++i) {
     Dice dice(seed + i);
-    const Policy policy = random_policy(dice);
+    const Policy policy = test::random_policy(dice);
     const std::string text = to_yaml(policy);
     const auto again = parse_policy(text, "printed.yaml");
     if (policy.rules.empty()) continue;
@@ -194,7 +194,7 @@ TEST(PolicyText, ReadsJsonAsItReadsYaml) {
   const std::uint64_t seed = test::base_seed();
   for (std::uint64_t i = 0; i < (test::kIsSanitized ? 400 : 2'000); ++i) {
     Dice dice(seed + i);
-    const Policy policy = random_policy(dice);
+    const Policy policy = test::random_policy(dice);
     if (policy.rules.empty()) continue;
     const std::string text = JsonPrinter(dice).print(policy);
     const auto read = parse_policy(text, "policy.json");
@@ -203,7 +203,7 @@ TEST(PolicyText, ReadsJsonAsItReadsYaml) {
   }
 }
 
-// What the parser says of a text called `w`; empty if it is sound.
+// The error of the parser for a text called `w`; empty if the text is valid.
 std::string said_of(std::string_view text) {
   const auto policy = parse_policy(text, "w");
   return policy ? "" : policy.error().message;
@@ -217,7 +217,7 @@ struct Bad {
 constexpr std::string_view kEmpty = "the config is empty, so it limits nothing; write at least one rule";
 constexpr std::string_view kNoRules = "the config has no `rules`, so it limits nothing; write at least one rule";
 
-TEST(PolicyText, TellsWhatIsWrongWithItsPlace) {
+TEST(PolicyText, ReportsEachErrorWithItsPlace) {
   const std::string rule = "rules:\n- {name: a, per: ip, limit: 5/minute", ban = "rules: [{name: a, limit: 0/s}]\n";
   const Bad cases[] = {
       {rule + ", alogrithm: fixed_window}", "w:2:39: unknown key `alogrithm`, did you mean `algorithm`?"},
@@ -259,7 +259,9 @@ TEST(PolicyText, TellsWhatIsWrongWithItsPlace) {
       {"rules: [{name: a, per: '{id}', match: {path: [/a, '/b/{id}']}, limit: 1/s}]",
        "w:1:9: rule 'a' counts per {id}, which its path does not name; write match: {path: '/users/{id}'}"},
       {"rules: [{name: a, match: otherwise, limit: unlimited}]",
-       "w:1:9: rule 'a' exempts requests whose path no rule names; they pass without it, so remove the rule"},
+       "w:1:9: rule 'a' is unlimited, so it cannot have `otherwise`; write the paths or clients that it exempts"},
+      {"rules: [{name: a, match: otherwise, limit: unlimited}, {name: b, per: ip, limit: 1/s}]",
+       "w:1:9: rule 'a' is unlimited, so it cannot have `otherwise`; write the paths or clients that it exempts"},
       {"rules: [{name: a, algorithm: token_bucket, limit: unlimited}]",
        "w:1:9: rule 'a' is unlimited, so it has no `algorithm`; remove the algorithm"},
       {"rules: [{name: a, limit: unlimited, mode: 50%}]",
@@ -305,7 +307,7 @@ TEST(PolicyText, TellsWhatIsWrongWithItsPlace) {
   for (const Bad& bad : cases) EXPECT_EQ(said_of(bad.text), bad.lines) << bad.text;
 }
 
-TEST(PolicyText, TellsAllErrorsAtOnceInTheOrderOfTheText) {
+TEST(PolicyText, ReportsAllErrorsInTheOrderOfTheText) {
   EXPECT_EQ(
       said_of("skip: health\n"
               "rules:\n"
@@ -334,7 +336,7 @@ TEST(PolicyText, TellsAllErrorsAtOnceInTheOrderOfTheText) {
       "w:6:15: `trusted_hops` must be a whole number from 0 to 64, found '65'");
 }
 
-TEST(PolicyText, TellsOfManyErrorsOnlySome) {
+TEST(PolicyText, ReportsAtMostFiftyErrors) {
   std::string text = "rules: [{name: a, limit: 0/s}]\n";
   for (int i = 0; i < 60; ++i) text += "zz" + std::to_string(i) + ": 1\n";
   const std::string said = said_of(text);
@@ -351,7 +353,7 @@ std::string many(std::size_t count, std::string_view before, std::string_view af
   return out;
 }
 
-// A text that is sound with so much of something, and refused with one more.
+// A text that is valid with `most` of something, and refused with one more.
 struct Bound {
   const char* before;
   std::function<std::string(std::size_t)> part;
@@ -447,12 +449,12 @@ TEST(PolicyText, HasASchemaThatNamesEveryKey) {
   const auto has = [&](std::string_view key) {
     return schema.find('"' + std::string(key) + "\":{") != std::string::npos;
   };
-  for (const auto& row : policy_fields()) EXPECT_TRUE(has(row.name)) << row.name;
-  for (const auto& row : rule_fields()) EXPECT_TRUE(has(row.name)) << row.name;
-  for (const auto& row : match_fields()) EXPECT_TRUE(has(row.name)) << row.name;
-  // JSON is YAML, so our own reader can tell whether it is well formed.
-  std::vector<TextProblem> problems;
-  const Node root = read_yaml(schema, problems);
+  for (const auto& row : policy::policy_fields()) EXPECT_TRUE(has(row.name)) << row.name;
+  for (const auto& row : policy::rule_fields()) EXPECT_TRUE(has(row.name)) << row.name;
+  for (const auto& row : policy::match_fields()) EXPECT_TRUE(has(row.name)) << row.name;
+  // JSON is YAML, so our own reader can check that it is well formed.
+  std::vector<policy::TextProblem> problems;
+  const policy::Node root = policy::read_yaml(schema, problems);
   EXPECT_TRUE(problems.empty()) << problems.front().message;
   EXPECT_TRUE(root.is_map());
 }
@@ -499,7 +501,7 @@ TEST(PolicyReview, WarnsOfWhatIsProbablyNotMeant) {
   }
 }
 
-// Where it is not certain, nothing is said.
+// There is no warning where a config may be meant as it is.
 TEST(PolicyReview, KeepsQuietAboutWhatMayBeMeant) {
   for (const char* rules : {
            "- {name: a, match: {path: /a/**, not: {path: /a/b}}, limit: 0/s}",

@@ -74,7 +74,7 @@ std::string pattern(Dice& dice, bool has_case, std::string_view name = {}) {
   return out;
 }
 
-std::string condition_value(Dice& dice, AttributeKind kind, bool has_case) {
+std::string condition_value(Dice& dice, weir::AttributeKind kind, bool has_case) {
   switch (kind) {
     case api_key:
       return std::string(dice.once_in(5) ? "*" : dice.pick(kKeys).hash);
@@ -91,7 +91,7 @@ std::string condition_value(Dice& dice, AttributeKind kind, bool has_case) {
   }
 }
 
-Condition condition(Dice& dice, AttributeKind kind, std::string name, bool has_case) {
+Condition condition(Dice& dice, weir::AttributeKind kind, std::string name, bool has_case) {
   Condition out{.kind = kind, .name = std::move(name)};
   const std::size_t count = 1 + (dice.once_in(3) ? dice.roll(4) : 0);
   for (std::size_t i = 0; i < count; ++i) out.any_of.push_back(condition_value(dice, kind, has_case));
@@ -100,11 +100,11 @@ Condition condition(Dice& dice, AttributeKind kind, std::string name, bool has_c
 
 // In the order of the table: by kind, then by name.
 std::vector<Condition> conditions(Dice& dice, std::size_t wanted, bool has_case) {
-  constexpr AttributeKind kKinds[] = {path, user, api_key, ip, tenant, plan, method, host, header, query, entry};
+  constexpr weir::AttributeKind kKinds[] = {path, user, api_key, ip, tenant, plan, method, host, header, query, entry};
   constexpr std::string_view kNames[] = {"a", "b", "x-a", "1", "null", "a.b", "-"};
   std::vector<Condition> out;
   for (std::size_t i = 0; i < wanted; ++i) {
-    const AttributeKind kind = dice.pick(kKinds);
+    const weir::AttributeKind kind = dice.pick(kKinds);
     std::string name;
     if (kind == header || kind == query || kind == entry) name = dice.pick(kNames);
     if (kind != header && !name.empty() && dice.once_in(4)) name = "A";
@@ -118,8 +118,8 @@ std::vector<Condition> conditions(Dice& dice, std::size_t wanted, bool has_case)
 }
 
 Dimension dimension(Dice& dice) {
-  constexpr AttributeKind kKinds[] = {user, ip,     path, identity, api_key, tenant,
-                                      plan, method, host, header,   query,   entry};
+  constexpr weir::AttributeKind kKinds[] = {user, ip,     path, identity, api_key, tenant,
+                                            plan, method, host, header,   query,   entry};
   constexpr std::string_view kNames[] = {"a", "b", "x-a", "a.b"};
   Dimension out{.kind = dice.pick(kKinds)};
   if (out.kind == header || out.kind == query || out.kind == entry) out.name = dice.pick(kNames);
@@ -211,7 +211,7 @@ std::string text_for_people(Dice& dice) {
   return out.substr(0, 1'024);
 }
 
-void say_more(Dice& dice, const PolicySize& size, Rule& rule) {
+void say_more(Dice& dice, const PolicySize& size, weir::Rule& rule) {
   constexpr Micros kJitters[] = {Micros{5'000'000}, Micros{1}, Micros{86'400'000'000}, Micros{1'500'000}};
   constexpr std::int64_t kExpiries[] = {kWorldNow, kWorldNow - 1'000'000, kWorldNow + 1'000'000, 0,
                                         4'102'444'799'000'000};
@@ -241,15 +241,15 @@ void say_more(Dice& dice, const PolicySize& size, Rule& rule) {
   if (dice.once_in(8)) rule.expires_at = Micros{dice.pick(kExpiries)};
 }
 
-void name_parts(Dice& dice, Rule& rule, bool has_case) {
+void name_parts(Dice& dice, weir::Rule& rule, bool has_case) {
   const auto paths = std::ranges::find(rule.match.all, path, &Condition::kind);
   if (paths == rule.match.all.end() || !dice.once_in(3)) return;
   for (std::string& text : paths->any_of) text = pattern(dice, has_case, "id");
   rule.per.insert(rule.per.begin(), Dimension{.kind = capture, .name = "id"});
 }
 
-Rule random_rule(Dice& dice, std::string name, const PolicySize& size, bool has_case) {
-  Rule rule{.name = std::move(name)};
+weir::Rule random_rule(Dice& dice, std::string name, const PolicySize& size, bool has_case) {
+  weir::Rule rule{.name = std::move(name)};
   if (!dice.once_in(4)) rule.match.all = conditions(dice, 1 + dice.roll(3), has_case);
   for (std::size_t i = dice.once_in(5) ? 1 + dice.roll(2) : 0; i > 0; --i) {
     rule.match.none_of.push_back(conditions(dice, 1 + dice.roll(2), has_case));
@@ -396,7 +396,7 @@ Policy random_policy(Dice& dice, PolicySize size) {
     std::string name(dice.pick(kNames));
     if (!names.insert(name).second) names.insert(name += std::to_string(i));
     if (dice.once_in(20)) name.append(64 - name.size(), 'x');
-    Rule rule = random_rule(dice, std::move(name), size, out.path_case_matters);
+    weir::Rule rule = random_rule(dice, std::move(name), size, out.path_case_matters);
     if (rule.mode == Mode::enforce && rule.match == Match{}) {
       if (always + rule.limits.size() > kChargesMax) continue;
       always += rule.limits.size();
@@ -417,7 +417,7 @@ std::string answers_json(const AnswerStyle& style) {
          (style.limits == ShownLimits::all ? "all" : "binding") + "\"}";
 }
 
-Request OwnedRequest::view() const {
+weir::Request OwnedRequest::view() const {
   header_views_.clear();
   entry_views_.clear();
   for (const Pair& pair : headers) header_views_.push_back({pair.name, pair.value});

@@ -1,10 +1,9 @@
-// Random policies and requests over a tiny alphabet, so that they meet often: the world in which the reader of configs
-// and the matcher are held against plainer ones.
+// Random policies and requests over a tiny alphabet, so that they match often: input for tests that compare the config
+// reader and the matcher with plainer ones.
 //
-// A policy from here is one that the parser could have made: patterns and ranges in their canonical form, limits sorted
-// by their period, conditions in the order of the table. What is drawn is told by Dice, which are either random or the
-// bytes of a fuzzer; bytes that have run out always choose the simplest. Used by policy_text_test.cc, matcher_test.cc
-// and fuzz/rule_matcher.cc. One thread.
+// The parser could have made each policy: patterns and ranges in canonical form, limits sorted by period, conditions in
+// the order of the table. Dice make the choices, from a random seed or from the bytes of a fuzzer; when the bytes run
+// out, they choose the simplest. Used by policy_text_test.cc, matcher_test.cc and fuzz/rule_matcher.cc. One thread.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +45,7 @@ class Dice {
   bool has_bytes_ = false;
 };
 
-// Keys of clients, and what a config may say of them.
+// API keys of clients, and their hashes for a config.
 struct KnownKey {
   std::string_view clear;
   std::string_view hash;  // sha256sum
@@ -62,13 +61,13 @@ struct PolicySize {
   std::size_t special_one_in = 8;  // how many are unlimited, or required: of many rules one is enough
 };
 Policy random_policy(Dice& dice, PolicySize size = {});
-// What a policy says of its answers as JSON, by a printer that shares nothing with ours.
+// The `answers` of a policy as JSON, printed without code of our own printer.
 std::string answers_json(const AnswerStyle& style);
 
-// A request with all that its views look at.
+// A request that owns the texts that its views refer to.
 class OwnedRequest {
  public:
-  Request view() const;
+  weir::Request view() const;
   std::string text() const;  // for messages
 
   struct Pair {

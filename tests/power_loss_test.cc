@@ -1,60 +1,42 @@
-// Power loss: each 4 KiB of a state file is as old as the system last wrote it, so a slot and its block may be of
-// different times. What may follow is bounded: no key admits more than its limit once more, and nothing crashes.
+// Power loss: each 4 KiB of a state file is as old as the system last wrote it, so a slot and its block may be from
+// different times. The damage is bounded: no key admits more than its limit once more, and nothing crashes.
 //
-// The bytes of one file at two moments are mixed at random and opened as another boot would. Keys with a block (logs,
-// permits in flight, limits too large for a slot) are the interesting ones: their block may hold an older state of
-// theirs, or that of a key that had the block before.
+// The test mixes the bytes of one file at two moments and opens the result as after another boot. Keys with a block
+// (logs, permits in flight, limits too large for a slot) matter most: their block may have an older state, or that of
+// the key that had the block before.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "algorithm/limit.h"
+#include "base/folder_fixture.h"
+#include "read_file.h"
 #include "seed.h"
-#include "store/memory_store.h"
+#include "store_fixture.h"
 #include "table/layout.h"
 
 namespace weir::test {
 namespace {
 
-constexpr std::int64_t kNow = 1'794'701'843'991'953, kHour = 3'600'000'000;
+constexpr std::int64_t kHour = 3'600'000'000;
 constexpr std::size_t kPageBytes = 4'096;
 constexpr int kKeys = 40;
 
 class PowerLoss : public ::testing::Test {
  protected:
-  ~PowerLoss() override { std::remove(path_.c_str()); }
-
-  std::unique_ptr<MemoryStore> open() {
-    auto store = MemoryStore::open({.keys = 2'000, .log_bytes = 1 << 18, .file = path_}, clock_);
+  std::unique_ptr<store::MemoryStore> open() {
+    auto store = store::MemoryStore::open({.keys = 2'000, .log_bytes = 1 << 18, .file = path_}, clock_);
     EXPECT_TRUE(store) << store.error().message;
     return store ? *std::move(store) : nullptr;
   }
 
-  std::string bytes() const {
-    std::string out;
-    const int fd = ::open(path_.c_str(), O_RDONLY);
-    out.resize(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)));
-    EXPECT_EQ(pread(fd, out.data(), out.size(), 0), static_cast<ssize_t>(out.size()));
-    close(fd);
-    return out;
-  }
-  void write(const std::string& bytes) const {
-    const int fd = ::open(path_.c_str(), O_RDWR | O_TRUNC);
-    EXPECT_EQ(pwrite(fd, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-    close(fd);
-  }
-
   // Some requests of random keys and costs under every limit; a reset gives blocks to other keys.
-  void charge_some(MemoryStore& store, std::mt19937_64& random) {
+  void charge_some(store::MemoryStore& store, std::mt19937_64& random) {
     for (int i = 0; i < 600; ++i) {
       clock_->advance(Micros{pick(random, 0, 1'000'000)});
       const std::int64_t now = clock_->now().count();
@@ -70,8 +52,8 @@ class PowerLoss : public ::testing::Test {
     }
   }
 
-  // All that a key is still given, at one moment.
-  std::int64_t admitted_now(MemoryStore& store, const std::string& key, const Limit& limit) {
+  // What a key still admits, all at one time.
+  std::int64_t admitted_now(store::MemoryStore& store, const std::string& key, const Limit& limit) {
     const std::int64_t now = clock_->now().count();
     const std::int64_t piece = std::max<std::int64_t>(1, limit.permits / 10);
     std::int64_t admitted = 0;
@@ -79,7 +61,7 @@ class PowerLoss : public ::testing::Test {
       const auto decision = limit.algorithm == Algorithm::concurrency
                                 ? store.acquire({key, &limit, piece}, "after" + std::to_string(i), now)
                                 : store.check({key, &limit, piece}, now);
-      if (!decision) {  // damage that is met is an error for the request, which admits nothing
+      if (!decision) {  // a request that meets damage gets an error, and admits nothing
         EXPECT_NE(decision.error().message.find("damaged"), std::string::npos) << decision.error().message;
         return admitted;
       }
@@ -91,12 +73,14 @@ class PowerLoss : public ::testing::Test {
 
   static std::string key_of(int i) { return "key:" + std::to_string(i); }
 
-  const std::string path_ = ::testing::TempDir() + "weir_power." + std::to_string(getpid());
+  const base::TestFolder folder_;
+  const std::string path_ = folder_.at("state");
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
-  const Limit limits_[4] = {*make_window(Algorithm::sliding_log, 100, kHour),
-                            *make_window(Algorithm::sliding_window, 40'000'000'000, kHour),  // too large for a slot
-                            *make_bucket(Algorithm::token_bucket, 10, kHour, 10),
-                            *make_window(Algorithm::concurrency, 10, kHour)};
+  const Limit limits_[4] = {
+      *algorithm::make_window(Algorithm::sliding_log, 100, kHour),
+      *algorithm::make_window(Algorithm::sliding_window, 40'000'000'000, kHour),  // too large for a slot
+      *algorithm::make_bucket(Algorithm::token_bucket, 10, kHour, 10),
+      *algorithm::make_window(Algorithm::concurrency, 10, kHour)};
 };
 
 TEST_F(PowerLoss, GivesNoKeyMoreThanItsLimitOnceMore) {
@@ -107,16 +91,17 @@ TEST_F(PowerLoss, GivesNoKeyMoreThanItsLimitOnceMore) {
     {
       const auto store = open();
       charge_some(*store, random);
-      first = bytes();
+      first = read_file(path_);
       charge_some(*store, random);
-      second = bytes();
+      second = read_file(path_);
     }
     ASSERT_EQ(first.size(), second.size());
     for (std::size_t at = 0; at < second.size(); at += kPageBytes) {
       if (pick(random, 0, 1) == 0) std::memcpy(&second[at], &first[at], std::min(kPageBytes, second.size() - at));
     }
     second[offsetof(table::Header, boot_id)] ^= 1;
-    write(second);
+    folder_.write("state", second);
+    ASSERT_TRUE(read_file(path_) == second);
     const auto store = open();
     ASSERT_NE(store, nullptr);
     for (const Limit& limit : limits_) {

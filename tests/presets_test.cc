@@ -1,8 +1,8 @@
-// Every file of examples/presets keeps what its comment promises: so many pass, then a denial that names the rule and
-// the window, and after the time that it says there is room again.
+// Every file of examples/presets keeps the promise of its comment: that number of requests passes, then a denial names
+// the rule and the limit, and after the wait that the denial gives, a request passes again.
 //
-// The name of a test begins with the preset that it is about, which the fixture has then loaded; so a preset without a
-// test is found by LeaveNoFileWithoutATest. (That all files are sound is asked by examples_test.cc.)
+// The name of a test begins with its preset, and the fixture loads that one. LeaveNoFileWithoutATest finds a preset
+// without a test. (examples_test.cc checks that all files are valid.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,13 +44,13 @@ std::set<std::string> presets() {
   return names;
 }
 
-// What a limit that nobody has used promises to a client that sends all at once.
+// What an unused limit promises to a client that sends all requests at once.
 struct Promise {
   Algorithm algorithm{};
   int passes = 0;
   std::string denied_by;
   Micros retry_after{0};  // when the next one passes
-  Micros recovers_in{0};  // without traffic, until all is as at first
+  Micros recovers_in{0};  // without traffic, until the limit is unused again
 };
 
 class Presets : public test::GateTest {
@@ -79,16 +79,11 @@ class Presets : public test::GateTest {
     go_on(promise.recovers_in);
     send_all();
   }
-  // Windows of all clocks begin here.
+  // Goes on to the start of a window of this period.
   void go_on_to_a_full(Micros period) { go_on(period - Micros{clock->now().count() % period.count()}); }
-  // After `expect`, which leaves nothing: who is not held by what was spent, and who is.
+  // After expect(), which uses all permits: whether another request is allowed all the same.
   void expect_room_for(const Request& other) { EXPECT_TRUE(ask(other).allowed) << denied_by(other); }
   void expect_no_room_for(const Request& other) { EXPECT_FALSE(ask(other).allowed); }
-  // `steps: 100/minute`; nothing if it passes.
-  std::string denied_by(const Request& request) {
-    const Answer answer = ask(request);
-    return answer.allowed ? "" : binding(answer);
-  }
 };
 
 TEST(PresetFiles, LeaveNoFileWithoutATest) {
@@ -137,7 +132,7 @@ TEST_F(Presets, GoogleMapsGivesAProjectFiftyASecondAndNoMoreAtItsTurn) {
 TEST_F(Presets, AwsApiGatewayHoldsABurstOfHalfASecond) {
   expect({.tenant = "account"}, {Algorithm::token_bucket, 5000, "account: 10000/second burst 5000", 100us, 500ms});
   expect_room_for({.tenant = "other"});
-  int count = 0;  // asked evenly it gives the whole rate
+  int count = 0;  // evenly spread requests get the whole rate
   go_on(500ms);
   for (int i = 0; i < 10'000; ++i, go_on(100us)) count += ask({.tenant = "account"}).allowed ? 1 : 0;
   EXPECT_EQ(count, 10'000);

@@ -1,14 +1,13 @@
-// Many threads and several processes on one state file: exact totals, whoever came by opening it or by fork().
+// Many threads and several processes on one state file: exact totals, for processes that opened it or inherited it by
+// fork().
 //
 // With a frozen clock, admitted == min(offered, limit). With the table's own clock, which all processes share, no
-// interval holds more than a limit allows, though participants are stopped at any moment and keys come and go.
+// interval has more than a limit allows, though participants are stopped at any moment and keys come and go.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -21,11 +20,11 @@
 namespace weir::test {
 namespace {
 
-std::unique_ptr<MemoryStore> open_store(const std::string& file, std::size_t keys = 2'000) {
-  return MemoryStore::open({.keys = keys, .file = file}, std::make_shared<ManualClock>(Micros{kNow})).value();
+std::unique_ptr<store::MemoryStore> open_store(const std::string& file, std::size_t keys = 2'000) {
+  return store::MemoryStore::open({.keys = keys, .file = file}, std::make_shared<ManualClock>(Micros{kNow})).value();
 }
 
-// Who works: threads of this process; processes that open the file; children of one that has it open.
+// Threads of this process; processes that open the file; or children that inherit the open file.
 enum class Kind : std::uint8_t { threads, processes, children };
 struct Crew {
   Kind kind;
@@ -39,20 +38,16 @@ std::string to_string(const Crew& crew) {
   return std::to_string(crew.size) + names[static_cast<int>(crew.kind)];
 }
 
-// All begin at once: work(store, which of them).
-using Work = std::function<bool(MemoryStore&, int)>;
-bool run(const Crew& crew, const std::string& file, MemoryStore& own, const Work& work) {
+// Calls work(store, i) in each thread or process; all begin at once.
+using Work = std::function<bool(store::MemoryStore&, int)>;
+bool run(const Crew& crew, const std::string& file, store::MemoryStore& own, const Work& work) {
   const Shared<Gate> gate;
   std::atomic<bool> well{true};
   if (crew.kind == Kind::threads) {
-    std::vector<std::thread> threads;
-    for (int i = 0; i < crew.size; ++i) {
-      threads.emplace_back([&, i] {
-        gate->pass(crew.size);
-        if (!work(own, i)) well = false;
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(crew.size, [&](int i) {
+      gate->pass(crew.size);
+      if (!work(own, i)) well = false;
+    });
     return well;
   }
   std::vector<Process> processes;
@@ -70,10 +65,10 @@ bool run(const Crew& crew, const std::string& file, MemoryStore& own, const Work
 // For each kind of crew a file of its own.
 template <class Body>
 void for_each_crew(const Body& body) {
-  const TempFolder folder;
+  const base::TestFolder folder;
   for (const Crew& crew : kCrews) {
     SCOPED_TRACE(to_string(crew));
-    const std::string file = folder.file("state");
+    const std::string file = folder.at("state");
     {
       const auto own = open_store(file);
       body(crew, file, *own);
@@ -83,7 +78,7 @@ void for_each_crew(const Body& body) {
   }
 }
 
-Decision charge(MemoryStore& store, std::string_view key, const Limit& limit, std::int64_t cost) {
+Decision charge(store::MemoryStore& store, std::string_view key, const Limit& limit, std::int64_t cost) {
   const auto decision = store.check({key, &limit, cost}, kNow);
   EXPECT_TRUE(decision) << decision.error().message;
   return decision.value_or(Decision{});
@@ -91,9 +86,9 @@ Decision charge(MemoryStore& store, std::string_view key, const Limit& limit, st
 
 TEST(Processes, AdmitExactlyTheLimit) {
   constexpr std::int64_t kOffered[] = {900, 1'000, 3'000};
-  for_each_crew([&](const Crew& crew, const std::string& file, MemoryStore& own) {
+  for_each_crew([&](const Crew& crew, const std::string& file, store::MemoryStore& own) {
     const Shared<std::atomic<std::int64_t>> admitted(std::size(kChecked) * std::size(kOffered));
-    EXPECT_TRUE(run(crew, file, own, [&](MemoryStore& store, int which) {
+    EXPECT_TRUE(run(crew, file, own, [&](store::MemoryStore& store, int which) {
       std::size_t place = 0;
       for (const Algorithm algorithm : kChecked) {
         const Limit limit = compile("1000/minute", algorithm).value();
@@ -122,14 +117,14 @@ TEST(Processes, AdmitExactlyTheLimit) {
   });
 }
 
-// A process that rests keeps no record of the table that another needs, however many there are.
+// An idle process keeps no record of the table that another process needs, however many are idle.
 TEST(Processes, AreServedHoweverManyAreIdle) {
   constexpr int kProcesses = 270;
   static_assert(kProcesses > table::kParticipants);
-  const TempFolder folder;
-  const std::string file = folder.file("state");
+  const base::TestFolder folder;
+  const std::string file = folder.at("state");
   const auto own = open_store(file);
-  const Limit limit = make_window(Algorithm::fixed_window, 1'000'000, 3'600'000'000).value();
+  const Limit limit = algorithm::make_window(Algorithm::fixed_window, 1'000'000, 3'600'000'000).value();
   const Shared<Gate> gates(3);
   std::vector<Process> processes;
   processes.reserve(kProcesses);
@@ -137,14 +132,14 @@ TEST(Processes, AreServedHoweverManyAreIdle) {
     processes.emplace_back([&, i] {
       const auto store = open_store(file);
       bool well = true;
-      for (int round = 0; round < 2; ++round) {  // all have been at work, and rest, when they come again
+      for (int round = 0; round < 2; ++round) {  // in the second round, all come back from being idle
         const std::string key = "key " + std::to_string(round * kProcesses + i);
         const Charge charges[] = {{key, &limit, 1}, {"all", &limit, 1}};
         const auto verdict = store->charge(charges, kNow);
         well = well && verdict && verdict->allowed;
         gates[static_cast<std::size_t>(round)].pass(kProcesses);
       }
-      gates[2].pass(kProcesses);  // nobody ends before all have been served
+      gates[2].pass(kProcesses);  // no process ends before all have been served
       return well;
     });
   }
@@ -156,13 +151,13 @@ TEST(Processes, AreServedHoweverManyAreIdle) {
 }
 
 TEST(Processes, HoldExactlyThePermitsInFlight) {
-  for_each_crew([&](const Crew& crew, const std::string& file, MemoryStore& own) {
+  for_each_crew([&](const Crew& crew, const std::string& file, store::MemoryStore& own) {
     const Limit limit = compile("100 concurrent", Algorithm::concurrency).value();
     for (const int offered : {30, 50, 160}) {
       const std::string key = "k" + std::to_string(offered);
       const Shared<std::atomic<int>> admitted, released;
       const auto id = [](int i) { return "hold" + std::to_string(i); };
-      EXPECT_TRUE(run(crew, file, own, [&](MemoryStore& store, int which) {
+      EXPECT_TRUE(run(crew, file, own, [&](store::MemoryStore& store, int which) {
         for (int i = which; i < offered; i += crew.size) {
           const auto decision = store.acquire({key, &limit, 2}, id(i), kNow);
           if (!decision) return false;
@@ -171,7 +166,7 @@ TEST(Processes, HoldExactlyThePermitsInFlight) {
         return true;
       }));
       EXPECT_EQ(*admitted, std::min(offered, 50));
-      EXPECT_TRUE(run(crew, file, own, [&](MemoryStore& store, int which) {  // each hold is given back once
+      EXPECT_TRUE(run(crew, file, own, [&](store::MemoryStore& store, int which) {  // each hold is given back once
         for (int i = 0; i < offered; ++i) {
           *released += *store.release(key, id((i + which * 7) % offered), kNow) ? 1 : 0;
         }
@@ -189,9 +184,9 @@ TEST(Processes, ChargeSeveralKeysAllOrNone) {
   std::vector<Limit> limits;
   for (const Algorithm algorithm : kChecked) limits.push_back(compile("300/minute", algorithm).value());
   const auto key = [](std::size_t k) { return "key" + std::to_string(k); };
-  for_each_crew([&](const Crew& crew, const std::string& file, MemoryStore& own) {
+  for_each_crew([&](const Crew& crew, const std::string& file, store::MemoryStore& own) {
     const Shared<std::atomic<std::int64_t>> taken(2 * limits.size());
-    EXPECT_TRUE(run(crew, file, own, [&](MemoryStore& store, int which) {
+    EXPECT_TRUE(run(crew, file, own, [&](store::MemoryStore& store, int which) {
       std::mt19937_64 dice(seed + static_cast<std::uint64_t>(which));
       for (int i = 0; i < 2'400 / crew.size; ++i) {
         std::vector<std::string> names;
@@ -234,12 +229,12 @@ TEST(Processes, ChargeSeveralKeysAllOrNone) {
 
 // Fork ----------------------------------------------------------------------------------------------------------------
 
-// A child's threads all find at once that it was just born.
+// All threads of a child detect the fork at the same time.
 TEST(Fork, LetsAChildWithThreadsAndItsParentChargeTheSameFile) {
-  const TempFolder folder;
+  const base::TestFolder folder;
   const Limit limit = compile("100000/minute", Algorithm::token_bucket).value();
   for (int round = 0; round < 20; ++round) {
-    const auto own = open_store(folder.file("state" + std::to_string(round)));
+    const auto own = open_store(folder.at("state" + std::to_string(round)));
     charge(*own, "k", limit, 1);
     const Shared<std::atomic<std::int64_t>> admitted;
     const auto work = [&] {
@@ -250,9 +245,7 @@ TEST(Fork, LetsAChildWithThreadsAndItsParentChargeTheSameFile) {
       }
     };
     Process child([&] {
-      std::vector<std::thread> threads;
-      for (int i = 0; i < 4; ++i) threads.emplace_back(work);
-      for (std::thread& thread : threads) thread.join();
+      on_threads(4, [&](int) { work(); });
       return true;
     });
     work();
@@ -260,12 +253,12 @@ TEST(Fork, LetsAChildWithThreadsAndItsParentChargeTheSameFile) {
     EXPECT_EQ(*admitted, 5 * 300);
     EXPECT_EQ(charge(*own, "k", limit, 0).remaining, 100'000 - 1 - 5 * 300);
     EXPECT_EQ(charge(*own, "other", limit, 0).remaining, 100'000 - 5 * 300);
-    own->table().sweep(kNow, 1'000'000);  // the child left without a word
+    own->table().sweep(kNow, 1'000'000);  // the child left its records behind
     EXPECT_EQ(faults_of(own->table().region(), Rest::all_recovered), "");
   }
 }
 
-// Other threads are in the middle of something when the process forks: the child's copy has their operations in it.
+// Other threads are in the middle of requests when the process forks, so the child's copy has these requests in it.
 TEST(Fork, GivesAChildACopyOfATableInMemory) {
   const Limit limit = compile("1000000/minute", Algorithm::token_bucket).value();
   const Limit log = compile("60000/minute", Algorithm::sliding_log).value();
@@ -302,10 +295,10 @@ TEST(Fork, GivesAChildACopyOfATableInMemory) {
   EXPECT_EQ(charge(*own, "a", limit, 0).remaining, 1'000'000 - charged) << "the children had copies";
 }
 
-// A child that inherits a table, does nothing with it and ends in good order takes nothing from its parent.
+// A child that inherits a table and destroys it does not release the locks of its parent.
 TEST(Fork, LeavesItsParentsLocksAloneWhenAChildDestroysTheTable) {
-  const TempFolder folder;
-  const std::string file = folder.file("state");
+  const base::TestFolder folder;
+  const std::string file = folder.at("state");
   const Limit limit = compile("1000/minute", Algorithm::token_bucket).value();
   auto own = open_store(file);
   charge(*own, "k", limit, 1);
@@ -326,10 +319,10 @@ TEST(Fork, LeavesItsParentsLocksAloneWhenAChildDestroysTheTable) {
   EXPECT_EQ(charge(*own, "k", limit, 0).remaining, 1'000 - 1 - 2 - 2 - 1);
 }
 
-// A child lives on when its parent has died. It uses the table for the first time then; others come and go.
+// A child uses the table for the first time after its parent has died. Other processes open and close the file.
 TEST(Fork, LetsAChildUseTheTableAfterItsParentHasDied) {
-  const TempFolder folder;
-  const std::string file = folder.file("state");
+  const base::TestFolder folder;
+  const std::string file = folder.at("state");
   const Limit limit = compile("1000/minute", Algorithm::token_bucket).value();
   const Charge charges[] = {{"k", &limit, 1}, {"l", &limit, 1}};
   struct Stage {
@@ -346,7 +339,7 @@ TEST(Fork, LetsAChildUseTheTableAfterItsParentHasDied) {
       stage->is_well = wait_until([&] { return stage->is_over.load(); });
       return true;
     });
-    return child != nullptr;  // which is left alone
+    return child != nullptr;  // the child goes on
   });
   EXPECT_TRUE(parent.join());
   stage->is_orphaned = true;
@@ -366,8 +359,8 @@ struct Admission {
   std::int64_t begin, end, cost;
 };
 
-// Whenever an admission happened between `begin` and `end`, it counts for every interval that holds both: at most so
-// many permits in any interval of a length that is shorter than the period.
+// An admission happened at some moment from `begin` to `end`, so it counts in every interval that contains both. No
+// interval shorter than the period has more than the limit.
 void expect_few_in_a_period(std::vector<Admission> all, const Limit& limit) {
   std::sort(all.begin(), all.end(), [](const Admission& a, const Admission& b) { return a.begin < b.begin; });
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -390,11 +383,8 @@ void expect_few_in_a_window(const std::vector<Admission>& all, const Limit& limi
 
 // sum(i..j) * weight <= capacity * weight + rate * (end_j - begin_i), for all i and j.
 void expect_burst_and_rate(std::vector<Admission> all, const Limit& limit) {
-  std::vector<std::size_t> by_end(all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) by_end[i] = i;
   std::sort(all.begin(), all.end(), [](const Admission& a, const Admission& b) { return a.begin < b.begin; });
-  std::sort(by_end.begin(), by_end.end(), [&](std::size_t a, std::size_t b) { return all[a].end < all[b].end; });
-  // For each begin, all that begin later in the order of their ends. Stopped participants make long ones; they are few.
+  // For each admission, the next ones by their begin. The interval ends with the latest end among them.
   constexpr std::size_t kFar = 3'000;
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::int64_t sum = 0, latest = 0;
@@ -425,26 +415,26 @@ struct Journal {
   Admission admissions[kLogMax];
 };
 
-// Four processes spend under the clock of the table, one sweeps what recovers within milliseconds, and the parent
-// stops one after another: its reading of the clock is old when it goes on.
+// Four processes charge by the clock of the table, and one sweeps what recovers within milliseconds. The parent stops
+// one process after another, whose reading of the clock is old when it goes on.
 TEST(Processes, KeepTheIntervalBoundWhileTheClockMoves) {
   constexpr int kWorkers = 4;
   const std::uint64_t seed = base_seed();
   std::mt19937_64 dice(seed);
   for (const Algorithm algorithm : kChecked) {
     SCOPED_TRACE(weir::to_string(algorithm));
-    const bool is_bucketed = is_bucket(algorithm);
-    const Limit limit =
-        is_bucketed ? make_bucket(algorithm, 20'000, 1'000'000, 20).value() : make_window(algorithm, 20, 1'000).value();
-    const TempFolder folder;
-    const std::string file = folder.file("state");
-    const auto own = MemoryStore::open({.keys = 100, .file = file}, nullptr).value();
+    const bool is_bucketed = algorithm::is_bucket(algorithm);
+    const Limit limit = is_bucketed ? algorithm::make_bucket(algorithm, 20'000, 1'000'000, 20).value()
+                                    : algorithm::make_window(algorithm, 20, 1'000).value();
+    const base::TestFolder folder;
+    const std::string file = folder.at("state");
+    const auto own = store::MemoryStore::open({.keys = 100, .file = file}, nullptr).value();
     const Shared<std::atomic<bool>> over;
     const Shared<Journal> journals(kWorkers);
     std::vector<Process> workers;
     for (std::size_t i = 0; i < kWorkers; ++i) {
       workers.emplace_back([&, i] {
-        const auto store = MemoryStore::open({.file = file}, nullptr).value();
+        const auto store = store::MemoryStore::open({.file = file}, nullptr).value();
         std::mt19937_64 random(seed + i);
         Journal& journal = journals[i];
         while (!*over && journal.count < kLogMax) {
@@ -462,7 +452,7 @@ TEST(Processes, KeepTheIntervalBoundWhileTheClockMoves) {
       });
     }
     Process sweeper([&] {
-      const auto store = MemoryStore::open({.file = file}, nullptr).value();
+      const auto store = store::MemoryStore::open({.file = file}, nullptr).value();
       while (!*over) store->table().sweep(store->clock().now().count(), 100);
       return true;
     });
@@ -492,16 +482,16 @@ TEST(Processes, KeepTheIntervalBoundWhileTheClockMoves) {
   }
 }
 
-// All processes of a file read one clock: whoever looks later sees a later time.
+// All processes of a file read one clock: a later reading is never earlier.
 TEST(Processes, ReadOneClock) {
-  const TempFolder folder;
-  const std::string file = folder.file("state");
-  const auto own = MemoryStore::open({.keys = 100, .file = file}, nullptr).value();
+  const base::TestFolder folder;
+  const std::string file = folder.at("state");
+  const auto own = store::MemoryStore::open({.keys = 100, .file = file}, nullptr).value();
   struct Turn {
     std::atomic<std::int64_t> turn, time;
   };
   const Shared<Turn> shared;
-  const auto play = [&](MemoryStore& store, std::int64_t mine) {
+  const auto play = [&](store::MemoryStore& store, std::int64_t mine) {
     for (std::int64_t i = mine; i < 2'000; i += 2) {
       while (shared->turn != i) std::this_thread::yield();
       const std::int64_t now = store.clock().now().count();
@@ -511,7 +501,7 @@ TEST(Processes, ReadOneClock) {
     }
     return true;
   };
-  Process other([&] { return play(*MemoryStore::open({.file = file}, nullptr).value(), 1); });
+  Process other([&] { return play(*store::MemoryStore::open({.file = file}, nullptr).value(), 1); });
   EXPECT_TRUE(play(*own, 0));
   EXPECT_TRUE(other.join());
 }

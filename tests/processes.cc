@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -18,17 +17,6 @@
 #include "table/slot.h"
 
 namespace weir::test {
-
-TempFolder::TempFolder() {
-  std::string name = std::filesystem::temp_directory_path() / "weir.XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  path_ = name;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 void Gate::pass(int count) {
   ++there_;
@@ -62,7 +50,7 @@ void Process::note(int status) {
   stopped_ = WIFSTOPPED(status);
   if (stopped_) return;
   pid_ = 0;
-  // Who was killed has not failed, unless it was by what it did itself.
+  // A killed child has not failed. Another signal is its own failure.
   failed_ = WIFEXITED(status) ? WEXITSTATUS(status) != 0 : WTERMSIG(status) != SIGKILL;
 }
 

@@ -1,8 +1,8 @@
-// Real processes on real state files: what the tests that kill, stop and fork share.
+// Real processes on real state files: helpers for tests that kill, stop and fork.
 //
-// A child runs a function and leaves by _exit(), so that nothing of the test framework runs twice; what it has to say
-// goes through memory that is shared with its parent. The faults of a table are looked for while nobody works on it.
-// Not for several threads at once, but for Shared and Gate. Used by process_test.cc, kill_test.cc and others.
+// A child runs a function and leaves by _exit(), so nothing of the test framework runs twice. It reports through memory
+// that it shares with its parent. faults_of() needs a table that no process uses. Not for several threads at once,
+// except Shared and Gate. Used by process_test.cc, kill_test.cc and others.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,26 +15,14 @@
 #include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "base/folder_fixture.h"
 #include "table/layout.h"
+#include "weir/clock.h"
 
 namespace weir::test {
 
-// A folder of its own, gone at the end.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-// So many values, all zero, in memory that children share with their parent.
+// Values that are all zero at first, in memory that children share with their parent.
 template <class T>
 class Shared {
  public:
@@ -55,7 +43,7 @@ class Shared {
   T* values_;
 };
 
-// All who work on something pass when all are there.
+// A barrier: pass(n) returns when n threads or processes have called it.
 class Gate {
  public:
   void pass(int count);
@@ -64,10 +52,22 @@ class Gate {
   std::atomic<int> there_{0};
 };
 
+// A clock that processes share: it counts what they add to a number in shared memory.
+class SharedClock final : public Clock {
+ public:
+  static constexpr std::int64_t kStart =
+      692 * std::int64_t{2'592'000'000'000} + 1'000;  // a window of 30 days has just begun
+  explicit SharedClock(const std::atomic<std::int64_t>& time) : time_(time) {}
+  Micros now() const override { return Micros{kStart + time_.load(std::memory_order_relaxed)}; }
+
+ private:
+  const std::atomic<std::int64_t>& time_;
+};
+
 // A child. One that still runs when its object ends is killed.
 class Process {
  public:
-  // work() says whether all went well.
+  // work() returns whether all went well.
   explicit Process(const std::function<bool()>& work);
   Process(Process&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)), failed_(other.failed_), stopped_(other.stopped_) {}
@@ -75,15 +75,15 @@ class Process {
   ~Process();
 
   void kill();
-  // Returns when the child stands still; false if it has ended.
+  // Returns when the child is stopped; false if it has ended.
   bool stop();
   void go_on();
 
-  // What it does now; whoever is seen stopped counts as that until it is told to go on. Does not wait.
+  // What the child does now. Once seen as stopped, it counts as stopped until go_on(). Does not wait.
   enum class State : std::uint8_t { running, stopped, ended };
   State look();
 
-  bool join();  // waits for the end; false if that was by its own failure
+  bool join();  // waits for the end; false if the child failed by itself
 
  private:
   void note(int status);
@@ -94,14 +94,14 @@ class Process {
 
 // wait_until()
 //
-// Looks again and again, with naps of a millisecond, for a minute at most: a bound for what should not take long, so
-// that a test that waits for a child's progress fails instead of standing still.
+// Checks a condition every millisecond, for a minute at most. So a test that waits for a child fails if the child makes
+// no progress, and does not hang.
 bool wait_until(const std::function<bool()>& is_so);
 
 // faults_of()
 //
-// What is wrong with a table on which nobody works: words that are still held, blocks that belong to two, or to nobody.
-// Empty if all is well. Blocks may also belong to a participant's pending unit, unless all are at rest.
+// The errors of a table that no process uses: words that are still held, blocks with two owners or none. Empty if there
+// are none. A block may also belong to the pending unit of a participant, unless all participants were recovered.
 enum class Rest : std::uint8_t { somebody_may_have_died, all_recovered };
 std::string faults_of(const table::Region& region, Rest rest);
 

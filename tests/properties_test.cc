@@ -1,6 +1,5 @@
-// What every algorithm promises, whatever its arithmetic: over-admission is impossible, waits are honest, a denial
-// leaves no trace, what is taken and given back was never taken. Random sequences of any cost and gap; a failure prints
-// its seed.
+// What every algorithm promises: it admits no more than its bound, waits are exact, a denial changes nothing, and a
+// refunded charge leaves no trace. Random sequences of any cost and gap; a failure prints its seed.
 
 #include <gtest/gtest.h>
 
@@ -25,9 +24,9 @@ struct Admission {
 };
 
 // More than `limit` in any (t - period, t]?
-bool exceeds_any_window(const std::vector<Admission>& log, std::int64_t period, Wide limit) {
+bool exceeds_any_window(const std::vector<Admission>& log, std::int64_t period, algorithm::Wide limit) {
   std::deque<Admission> live;
-  Wide sum = 0;
+  algorithm::Wide sum = 0;
   for (const Admission& one : log) {
     live.push_back(one);
     sum += one.cost;
@@ -42,20 +41,20 @@ bool exceeds_any_window(const std::vector<Admission>& log, std::int64_t period, 
 
 // sum * weight <= capacity * weight + rate * (t - s) for every interval [s, t] that starts with an admission.
 bool exceeds_bucket(const std::vector<Admission>& log, const Limit& limit) {
-  Wide sum = 0, open = 0;
+  algorithm::Wide sum = 0, open = 0;
   bool first = true;
   for (const Admission& one : log) {
-    const Wide drained = Wide{one.now} * limit.rate;
+    const algorithm::Wide drained = algorithm::Wide{one.now} * limit.rate;
     open = first ? drained - sum : std::max(open, drained - sum);
     first = false;
-    sum += Wide{one.cost} * limit.weight;
-    if (sum + open > Wide{limit.capacity} * limit.weight + drained) return true;
+    sum += algorithm::Wide{one.cost} * limit.weight;
+    if (sum + open > algorithm::Wide{limit.capacity} * limit.weight + drained) return true;
   }
   return false;
 }
 
 bool exceeds_fixed(const std::vector<Admission>& log, const Limit& limit) {
-  std::map<std::int64_t, Wide> windows;
+  std::map<std::int64_t, algorithm::Wide> windows;
   return std::any_of(log.begin(), log.end(), [&](const Admission& one) {
     return (windows[(one.now + limit.period_us - limit.phase_us) / limit.period_us] += one.cost) > limit.permits;
   });
@@ -68,7 +67,7 @@ bool over_admitted(const std::vector<Admission>& log, const Limit& limit) {
     case Algorithm::sliding_log:
       return exceeds_any_window(log, limit.period_us, limit.permits);
     case Algorithm::sliding_window:
-      return exceeds_any_window(log, limit.period_us, Wide{2} * limit.permits);
+      return exceeds_any_window(log, limit.period_us, algorithm::Wide{2} * limit.permits);
     default:
       return exceeds_bucket(log, limit);
   }
@@ -98,7 +97,7 @@ TEST_P(Property, NeverAdmitsMoreThanItsBound) {
   });
 }
 
-TEST_P(Property, TellsHonestWaits) {
+TEST_P(Property, ReturnsExactWaits) {
   for_each_sequence([](const Trace& trace) {
     const auto engine = cell_engine(trace.limits.front());
     for (const Op& op : trace.ops) {
@@ -135,7 +134,7 @@ TEST_P(Property, LeavesNoTraceOfADenialOrAPeek) {
   });
 }
 
-TEST_P(Property, TakesAndGivesBackWithoutATrace) {
+TEST_P(Property, ChargesAndRefundsWithoutATrace) {
   for_each_sequence([](const Trace& trace) {
     const auto engine = cell_engine(trace.limits.front());
     bool is_own = true;  // a bucket drains at the rate of the version that last admitted
@@ -156,7 +155,7 @@ TEST_P(Property, TakesAndGivesBackWithoutATrace) {
   });
 }
 
-// From the change on, no more passes than under the new limit alone: what was spent before can only take away.
+// After a change, no more is admitted than under the new limit alone.
 TEST_P(Property, KeepsTheNewLimitsBoundFromTheChangeOn) {
   for_each_sequence([](const Trace& trace) {
     const Limit& next = trace.limits[1];
@@ -182,10 +181,10 @@ class Versions : public Property {
     std::vector<Limit> versions{trace.limits.front()};
     while (versions.size() < 4) {
       Limit next = trace.limits.front();
-      if (is_bucket(next.algorithm)) {
+      if (algorithm::is_bucket(next.algorithm)) {
         const std::int64_t permits = 1 + static_cast<std::int64_t>(dice() % 100);
         const std::int64_t capacity = 1 + static_cast<std::int64_t>(dice() % 100);
-        const auto made = make_bucket(next.algorithm, permits, next.period_us, capacity);
+        const auto made = algorithm::make_bucket(next.algorithm, permits, next.period_us, capacity);
         if (!made) return versions;
         next = *made;
       } else {
@@ -203,7 +202,7 @@ class Versions : public Property {
     for (const Limit& one : versions) {
       highest.permits = std::max(highest.permits, one.permits);
       highest.capacity = std::max(highest.capacity, one.capacity);
-      if (Wide{one.rate} * highest.weight > Wide{highest.rate} * one.weight) {
+      if (algorithm::Wide{one.rate} * highest.weight > algorithm::Wide{highest.rate} * one.weight) {
         highest.rate = one.rate;
         highest.weight = one.weight;
       }
@@ -211,7 +210,7 @@ class Versions : public Property {
     return highest;
   }
 
-  // visit(limit, op) for each request of each sequence, with a version that chance chose.
+  // Calls visit(limit, op) for each request of each sequence, with a random version.
   template <class Begin, class Visit, class End>
   void for_each_request(Begin begin, Visit visit, End end) {
     const std::uint64_t seed = base_seed();
@@ -261,7 +260,7 @@ TEST_P(Versions, ADenialOrAPeekUnderOneChangesNothingForAnother) {
       [](const auto&) {});
 }
 
-TEST_P(Versions, TellHonestWaits) {
+TEST_P(Versions, ReturnExactWaits) {
   std::unique_ptr<Engine> engine;
   for_each_request([&](const auto& versions) { engine = cell_engine(versions.front()); },
                    [&](const Limit& version, const Op& op) {
@@ -300,17 +299,11 @@ TEST_P(Versions, ALoweredLimitDeniesAsLongAsTheOldOneRecovers) {
       [](const auto&) {});
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Versions,
-                         ::testing::Values(Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::sliding_window,
-                                           Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
+INSTANTIATE_TEST_SUITE_P(Of, Versions, ::testing::ValuesIn(kChecked), algorithm_name);
 
-INSTANTIATE_TEST_SUITE_P(Of, Property,
-                         ::testing::Values(Algorithm::fixed_window, Algorithm::sliding_log, Algorithm::sliding_window,
-                                           Algorithm::token_bucket, Algorithm::leaky_bucket, Algorithm::leaky_meter),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
+INSTANTIATE_TEST_SUITE_P(Of, Property, ::testing::ValuesIn(kChecked), algorithm_name);
 
-// Those who wait their delay: in any period no more leave than the permits and the one who leaves last.
+// If requests wait for their delay, no more leave in any period than the permits and the request that leaves last.
 TEST(LeakyBucket, LetsNoMoreLeaveThanItsRateAndOneRequest) {
   const std::uint64_t seed = base_seed();
   for (std::uint64_t i = 0; i < kSequences / 10; ++i) {
@@ -318,7 +311,7 @@ TEST(LeakyBucket, LetsNoMoreLeaveThanItsRateAndOneRequest) {
     const Limit& limit = trace.limits.front();
     const auto engine = cell_engine(limit);
     std::deque<Admission> leaving;
-    Wide sum = 0;
+    algorithm::Wide sum = 0;
     for (const Op& op : trace.ops) {
       if (op.kind == Op::Kind::change || op.cost <= 0) continue;
       const Decision d = engine->check(op.now, op.cost);
@@ -335,7 +328,7 @@ TEST(LeakyBucket, LetsNoMoreLeaveThanItsRateAndOneRequest) {
   }
 }
 
-// The queue: those who wait their delay leave evenly, however they came.
+// If requests wait for their delay, they leave evenly, however they came.
 TEST(LeakyBucket, LetsItsQueueLeaveInAnEvenStream) {
   const Limit limit = compile("5/min burst 10", Algorithm::leaky_bucket).value();
   const auto engine = cell_engine(limit);

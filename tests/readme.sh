@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# The README is true: its console examples answer as printed, against a fresh server, and its C++ compiles and runs.
-# So do the console examples of docs/deploy.md.
-# Called as `readme.sh PROGRAM SOURCE_DIR`.
+# The README is true: its console examples print what it shows, against a fresh server, and its C++ compiles and runs.
+# The same for the console examples of docs/deploy.md. Called as `readme.sh PROGRAM SOURCE_DIR`.
 source=$2
 . "$source/tests/server/lib.bash"
 start_server

@@ -1,4 +1,4 @@
-// What the tests of the client share: a client that is driven until its answers are there, and the answers.
+// A Redis client for tests that drives itself until its answers are there, and keeps them.
 //
 // One thread. Used by client_test.cc, cluster_test.cc, sentinel_test.cc and tls_test.cc.
 #pragma once
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "redis/blocking_client.h"
+#include "blocking_client.h"
 #include "redis/client.h"
 #include "redis_server.h"
 
@@ -19,7 +19,7 @@ namespace weir::redis {
 
 constexpr Micros operator""_ms(unsigned long long count) { return Micros{static_cast<std::int64_t>(count) * 1'000}; }
 
-// What came for one command.
+// The answer to one command.
 struct Heard {
   std::optional<FaultKind> fault{};
   std::string text{};  // of the fault, or of the value
@@ -32,27 +32,27 @@ class Driver final : public Receiver {
  public:
   explicit Driver(const std::string& url, ClientOptions options = {}) {
     if (!options.on_event) options.on_event = [this](const Event& event) { events.push_back(event); };
-    auto target = parse_url(url);
+    auto target = base::redis::parse_url(url);
     if (!target) std::abort();
     client.emplace(*std::move(target), std::move(options));
     client->turn(steady_now());
   }
 
   // The tag of its answer.
-  std::uint64_t send(const std::vector<std::string>& words, Order order = {}) {
+  std::uint64_t send(const std::vector<std::string>& words, Command command = {}) {
     const std::vector<std::string_view> views(words.begin(), words.end());
-    order.words = views;
-    if (order.deadline == kNever) order.deadline = steady_now() + patience;
-    client->send(order, {this, ++tags});
+    command.words = views;
+    if (command.deadline == kNever) command.deadline = steady_now() + patience;
+    client->send(command, {this, ++tags});
     return tags;
   }
   // The same, and waits for it.
-  Heard ask(const std::vector<std::string>& words, Order order = {}) {
-    const std::uint64_t tag = send(words, order);
+  Heard ask(const std::vector<std::string>& words, Command command = {}) {
+    const std::uint64_t tag = send(words, command);
     wait([&] { return heard.count(tag) > 0; });
     return heard[tag];
   }
-  // For twenty seconds at most.
+  // For a minute at most.
   bool wait(const std::function<bool()>& is_so) {
     const Micros until = steady_now() + Micros{60'000'000};
     while (!is_so()) {

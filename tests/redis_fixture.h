@@ -1,6 +1,6 @@
-// A test with a Redis of its own, as server_; start() gives it another one.
+// A test with its own Redis, server_, or with its own Redis Cluster, cluster_. start() replaces either by a new one.
 //
-// For the thread of the test. Fixture of the tests of a fleet, and of the script in Redis.
+// For the thread of the test. Fixtures of the tests of a fleet, and of the script in Redis.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,9 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "redis_fleet.h"
 #include "redis_server.h"
 
 namespace weir::test {
@@ -26,6 +28,21 @@ class RedisTest : public ::testing::Test {
   std::string url() const { return "redis://" + server_->address(); }
 
   std::unique_ptr<RedisServer> server_;
+};
+
+class RedisClusterTest : public ::testing::Test {
+ protected:
+  void SetUp() override { start(); }
+
+  void start(std::vector<std::string> settings = {}) {
+    cluster_.reset();
+    auto cluster = RedisCluster::start(std::move(settings));
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    cluster_ = *std::move(cluster);
+  }
+  std::string url() const { return "redis+cluster://" + cluster_->addresses(); }
+
+  std::unique_ptr<RedisCluster> cluster_;
 };
 
 }  // namespace weir::test

@@ -1,10 +1,9 @@
-// Servers told of each other, and waited for. See redis_fleet.h.
+// Tells the servers of each other, and waits until they form a cluster. See redis_fleet.h.
 #include "redis_fleet.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
-#include <functional>
+
+#include "until.h"
 
 namespace weir::test {
 namespace {
@@ -12,14 +11,6 @@ namespace {
 constexpr std::size_t kMasters = 3;
 
 std::string number(std::size_t n) { return std::to_string(n); }
-
-bool eventually(const std::function<bool()>& is_so) {
-  for (int i = 0; i < 6'000; ++i) {
-    if (is_so()) return true;
-    ::usleep(10'000);
-  }
-  return false;
-}
 
 bool has(const resp::Value& value, const std::string& text) { return value.text.find(text) != std::string::npos; }
 
@@ -76,16 +67,15 @@ Result<void> RedisCluster::form() {
       return has(info, "cluster_known_nodes:6") && has(info, "cluster_state:ok") && has(info, "cluster_size:3") &&
              !has(call_redis(server->port(), {"CLUSTER", "NODES"}), "handshake");
     };
-    if (!eventually(knows_all)) return not_ready("the nodes of the cluster do not find each other");
+    if (!until(knows_all)) return not_ready("the nodes of the cluster do not find each other");
   }
   for (std::size_t i = 0; i < kMasters; ++i) {
     const std::string id = call_redis(servers_[i]->port(), {"CLUSTER", "MYID"}).text;
     const auto follows = [&] { return call_redis(replica(i).port(), {"CLUSTER", "REPLICATE", id}).text == "OK"; };
-    if (!eventually(follows)) return not_ready("a replica of the cluster does not follow its master");
+    if (!until(follows)) return not_ready("a replica of the cluster does not follow its master");
   }
   for (std::size_t i = 0; i < kMasters; ++i) {
-    if (!eventually([&] { return is_in_sync(replica(i)); }))
-      return not_ready("a replica of the cluster is not in sync");
+    if (!until([&] { return is_in_sync(replica(i)); })) return not_ready("a replica of the cluster is not in sync");
   }
   // Every node must have heard who is a replica, or it will not vote for one.
   for (const auto& server : servers_) {
@@ -95,7 +85,7 @@ Result<void> RedisCluster::form() {
       for (std::size_t at = nodes.find("slave "); at != nodes.npos; at = nodes.find("slave ", at + 1)) ++count;
       return count == kMasters;
     };
-    if (!eventually(knows_replicas)) return not_ready("a node of the cluster does not hear of the replicas");
+    if (!until(knows_replicas)) return not_ready("a node of the cluster does not hear of the replicas");
   }
   return {};
 }
@@ -106,7 +96,7 @@ int RedisCluster::reshard(std::size_t from, std::size_t to, int slots) const {
   const std::string from_id = call_redis(servers_[from]->port(), {"CLUSTER", "MYID"}).text;
   const std::string to_id = call_redis(servers_[to]->port(), {"CLUSTER", "MYID"}).text;
   const std::string check = "redis-cli --cluster check " + servers_[from]->address() + " > /dev/null 2>&1";
-  if (!eventually([&] { return std::system(check.c_str()) == 0; })) return -1;  // all must agree before slots move
+  if (!until([&] { return std::system(check.c_str()) == 0; })) return -1;  // all must agree before slots move
   const std::string command = "redis-cli --cluster reshard " + servers_[from]->address() + " --cluster-from " +
                               from_id + " --cluster-to " + to_id + " --cluster-slots " + std::to_string(slots) +
                               " --cluster-yes --cluster-pipeline 1 > " + servers_[from]->folder() + "/reshard 2>&1";
@@ -123,7 +113,7 @@ Result<std::unique_ptr<RedisSentinels>> RedisSentinels::start(const std::string&
     if (i == 0) settings.insert(settings.end(), {"--replicaof", "127.0.0.1", number(all->master().port())});
   }
   for (int i = 0; i < 2; ++i) {
-    if (!eventually([&] { return is_in_sync(all->replica(static_cast<std::size_t>(i))); })) {
+    if (!until([&] { return is_in_sync(all->replica(static_cast<std::size_t>(i))); })) {
       return not_ready("a replica is not in sync");
     }
   }
@@ -144,7 +134,7 @@ Result<std::unique_ptr<RedisSentinels>> RedisSentinels::start(const std::string&
       return has(client.call({"INFO", "sentinel"}), "status=ok") &&
              has(client.call({"INFO", "sentinel"}), "slaves=2,sentinels=3");
     };
-    if (!eventually(knows_all)) return not_ready("the sentinels do not find each other");
+    if (!until(knows_all)) return not_ready("the sentinels do not find each other");
   }
   return all;
 }

@@ -1,12 +1,11 @@
 // A real Redis Cluster, and a master with replicas behind sentinels, for a test: on free ports of loopback.
 //
-// A cluster has three masters and a replica for each, and is only handed out when all replicas are in sync, since one
-// that is not will not take over. Sentinels are handed out when each knows the others and both replicas. Not for
-// several threads at once.
+// A cluster has three masters with a replica each. start() returns when all replicas are in sync, since only such a
+// replica takes over. For sentinels, it returns when each knows the others and both replicas. Not for several threads
+// at once.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +15,7 @@
 
 namespace weir::test {
 
-// What the server says of itself.
+// Whether the server reports that it is a master.
 bool is_master(const RedisServer& server);
 
 class RedisCluster {

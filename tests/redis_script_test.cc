@@ -1,6 +1,5 @@
-// The script on a real redis-server, whose clock nobody sets: each answer says when it was made, and the oracle is
-// asked about that very microsecond. 100,000 verdicts over one and several keys, in every algorithm, with limits that
-// change.
+// The script on a real redis-server with its own clock: each answer has the time of its decision, and the oracle
+// decides at that microsecond. 100,000 verdicts over one and several keys, in every algorithm, with limits that change.
 
 #include <gtest/gtest.h>
 
@@ -31,17 +30,17 @@ class Redis : public RedisTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(start());
     client_ = std::make_unique<RedisClient>(server_->port());
-    sha_ = client_->call({"SCRIPT", "LOAD", std::string(redis_script())}).text;
+    sha_ = client_->call({"SCRIPT", "LOAD", std::string(fleet::redis_script())}).text;
     ASSERT_EQ(sha_.size(), 40u) << sha_;
   }
 
   // Sends it, and reads the answer into its requests.
-  Result<ScriptCall::Read> play(ScriptCall& call, std::int64_t deadline_us = 0) {
+  Result<fleet::ScriptCall::Read> play(fleet::ScriptCall& call, std::int64_t deadline_us = 0) {
     const auto reply = client_->call(command(call, deadline_us, 0));
     if (reply.type == resp::Type::error) return fail(ErrorCode::unavailable, reply.text);
     return call.read(numbers_of(reply));
   }
-  std::vector<std::string> command(ScriptCall& call, std::int64_t deadline_us, std::int64_t now_us) const {
+  std::vector<std::string> command(fleet::ScriptCall& call, std::int64_t deadline_us, std::int64_t now_us) const {
     std::vector<std::string> words{"EVALSHA", sha_};
     for (const std::string_view word : call.words(deadline_us, now_us)) words.emplace_back(word);
     return words;
@@ -49,8 +48,8 @@ class Redis : public RedisTest {
   Result<Decision> charge(const Limit& limit, std::int64_t cost, std::int64_t* at = nullptr) {
     const Charge one{.key = "k", .limit = &limit, .cost = cost};
     Decision decision;
-    ScriptRequest request{.charges = {&one, 1}, .decisions = {&decision, 1}};
-    ScriptCall call("");
+    fleet::ScriptRequest request{.charges = {&one, 1}, .decisions = {&decision, 1}};
+    fleet::ScriptCall call("");
     call.add(request);
     if (auto read = play(call); !read) return fail(read.error());
     if (at != nullptr) *at = call.now_us();
@@ -59,7 +58,7 @@ class Redis : public RedisTest {
   // As the key `k` is called there.
   static std::string key(const Limit& limit) {
     std::string name;
-    append_redis_key(name, "", redis_mark(limit.algorithm), "k", "k");
+    fleet::append_redis_key(name, "", fleet::redis_mark(limit.algorithm), "k", "k");
     return name;
   }
 
@@ -85,16 +84,16 @@ Limit lively_limit(Algorithm algorithm, std::mt19937_64& dice) {
   };
   const std::int64_t period = in(1, 4) == 1 ? in(1, 3'000) : in(3'000, 100'000);
   const std::int64_t permits = in(1, 8) == 1 ? kPermitsMax - in(0, 9) : in(1, 40);
-  if (is_bucket(algorithm)) return make_bucket(algorithm, in(1, 40), period, in(1, 40)).value();
+  if (algorithm::is_bucket(algorithm)) return algorithm::make_bucket(algorithm, in(1, 40), period, in(1, 40)).value();
   if (algorithm == Algorithm::fixed_window && in(1, 6) == 1) return compile("9/calendar_day Europe/Berlin").value();
-  if (algorithm == Algorithm::concurrency) return make_window(algorithm, in(1, 40), period).value();
+  if (algorithm == Algorithm::concurrency) return algorithm::make_window(algorithm, in(1, 40), period).value();
   Limit limit{.algorithm = algorithm, .permits = permits, .period_us = period, .capacity = permits};
   if (algorithm == Algorithm::fixed_window && in(1, 3) == 1) limit.phase_us = in(0, period - 1);
   if (algorithm == Algorithm::sliding_log) limit.events_max = in(1, 3) == 1 ? in(1, 20) : 65'536;
   return limit;
 }
 
-// One key of the real server and the oracle's idea of it.
+// One key of the real server, and the oracle for it.
 struct Twin {
   std::string key;
   Limit limit;
@@ -108,33 +107,17 @@ struct Asked {
   std::vector<Charge> charges;
   std::vector<Decision> decisions;
   std::string_view id;
-  ScriptRequest request;
+  fleet::ScriptRequest request;
 };
 
-// All are asked; if one denies, nobody is charged and the others are peeked.
 bool expect_charge(Asked& asked, std::int64_t now, std::vector<Decision>& decisions) {
-  std::vector<std::unique_ptr<Engine>> after;
-  bool allowed = true;
+  std::vector<std::unique_ptr<Engine>*> oracles;
+  std::vector<std::int64_t> costs;
   for (std::size_t i = 0; i < asked.twins.size(); ++i) {
-    after.push_back(asked.twins[i]->oracle->clone());
-    decisions.push_back(after[i]->check(now, asked.charges[i].cost));
-    allowed = allowed && decisions[i].allowed;
+    oracles.push_back(&asked.twins[i]->oracle);
+    costs.push_back(asked.charges[i].cost);
   }
-  for (std::size_t i = 0; i < asked.twins.size(); ++i) {
-    if (allowed) {
-      asked.twins[i]->oracle = std::move(after[i]);
-      continue;
-    }
-    // The correction and conversion stay; a request that can never pass makes them and spends nothing.
-    const std::int64_t cost = asked.charges[i].cost;
-    if (cost != 0) asked.twins[i]->oracle->check(now, INT64_MAX);
-    if (!decisions[i].allowed) continue;
-    decisions[i] = asked.twins[i]->oracle->check(now, 0);
-    if (cost == 0) continue;
-    decisions[i].allowed = true;
-    decisions[i].retry_after = Micros{0};
-  }
-  return allowed;
+  return charge_all(oracles, costs, now, decisions);
 }
 
 // Permits in flight. A release names no limit, and is told whether the id was held.
@@ -179,10 +162,10 @@ class RedisTraces : public Redis {
     return asked;
   }
 
-  // Once it stands where it stays.
+  // Makes the request refer to the members of `asked`, which must not move any more.
   static void prepare(Asked& asked) {
     const bool in_flight = asked.limits[0].algorithm == Algorithm::concurrency;
-    using What = ScriptRequest::What;
+    using What = fleet::ScriptRequest::What;
     asked.request = {.what = !in_flight                  ? What::charge
                              : asked.charges[0].cost < 0 ? What::release
                                                          : What::acquire,
@@ -192,12 +175,12 @@ class RedisTraces : public Redis {
   }
 
   void compare(Asked& asked, std::int64_t now) {
-    const bool is_release = asked.request.what == ScriptRequest::What::release;
+    const bool is_release = asked.request.what == fleet::ScriptRequest::What::release;
     for (std::size_t k = 0; k < asked.twins.size() && !is_release; ++k) asked.twins[k]->oracle->change(asked.limits[k]);
     std::vector<Decision> expected;
-    const bool in_flight = asked.request.what != ScriptRequest::What::charge;
+    const bool in_flight = asked.request.what != fleet::ScriptRequest::What::charge;
     const bool allowed = in_flight ? expect_hold(asked, now, expected) : expect_charge(asked, now, expected);
-    ASSERT_EQ(asked.request.ruling == ScriptRequest::Ruling::allowed, allowed) << "verdict " << verdicts_;
+    ASSERT_EQ(asked.request.ruling == fleet::ScriptRequest::Ruling::allowed, allowed) << "verdict " << verdicts_;
     for (std::size_t k = 0; k < expected.size(); ++k) {
       ASSERT_EQ(asked.decisions[k], expected[k])
           << "verdict " << verdicts_ << ", " << asked.twins[k]->key << " at " << now << ", cost "
@@ -217,12 +200,12 @@ TEST_F(RedisTraces, AgreesWithTheOracleOnAHundredThousandVerdicts) {
   for (const Algorithm algorithm : kAlgorithms) {
     for (int i = 0; i < 6; ++i) {
       const Limit limit = lively_limit(algorithm, dice_);
-      twins_.push_back({std::string(to_string(algorithm)) + std::to_string(i), limit, oracle_engine(limit)});
+      twins_.push_back({std::string(weir::to_string(algorithm)) + std::to_string(i), limit, oracle_engine(limit)});
     }
   }
   while (verdicts_ < 100'000) {
     std::deque<Asked> asked;
-    std::deque<ScriptCall> calls;
+    std::deque<fleet::ScriptCall> calls;
     std::vector<std::size_t> ends;  // of each call, in asked
     std::vector<std::vector<std::string>> commands;
     const std::int64_t now_us = now();
@@ -253,7 +236,7 @@ TEST_F(RedisTraces, AgreesWithTheOracleOnAHundredThousandVerdicts) {
       for (; at < ends[i]; ++at) ASSERT_NO_FATAL_FAILURE(compare(asked[at], calls[i].now_us()));
     }
   }
-  // Nothing stays: every key lapses by itself, but for those that last a day.
+  // No key stays: all expire by themselves, except those that last a day.
   for (const std::string& key : keys()) {
     if (client_->call({"PTTL", key}).integer > 10'000) client_->call({"DEL", key});
   }
@@ -268,10 +251,10 @@ TEST_F(Redis, RefusesALateCallAndChargesNothing) {
   const Limit limit = compile("5/minute", Algorithm::fixed_window).value();
   const Charge one{.key = "k", .limit = &limit, .cost = 1};
   Decision decision;
-  ScriptRequest request{.charges = {&one, 1}, .decisions = {&decision, 1}};
-  ScriptCall call("");
+  fleet::ScriptRequest request{.charges = {&one, 1}, .decisions = {&decision, 1}};
+  fleet::ScriptCall call("");
   ASSERT_TRUE(call.add(request));
-  EXPECT_EQ(play(call, now() - 1).value(), ScriptCall::Read::late);
+  EXPECT_EQ(play(call, now() - 1).value(), fleet::ScriptCall::Read::late);
   EXPECT_EQ(client_->call({"EXISTS", key(limit)}).integer, 0);
 }
 
@@ -286,9 +269,9 @@ TEST_F(Redis, KeepsAStateForAsLongAsItMatters) {
       ASSERT_TRUE(decision) << decision.error().message;
       const std::int64_t until_us = at + decision->reset_after.count();
       const std::int64_t expires_ms = client_->call({"PEXPIRETIME", key(limit)}).integer;
-      EXPECT_GE(expires_ms * 1000, until_us) << to_string(algorithm);
+      EXPECT_GE(expires_ms * 1000, until_us) << weir::to_string(algorithm);
       const std::int64_t more = std::min<std::int64_t>(decision->reset_after.count(), 3'600'000'000);
-      EXPECT_LE(expires_ms * 1000, until_us + more + 1'001'000) << to_string(algorithm);
+      EXPECT_LE(expires_ms * 1000, until_us + more + 1'001'000) << weir::to_string(algorithm);
     }
   }
 }

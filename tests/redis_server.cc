@@ -43,8 +43,8 @@ bool is_free(std::uint16_t port) {
   return is_bound;
 }
 
-// A socket that no other process has, while it is open: else the server of a test beside this one could be taken for
-// its own, since both find a port free and one listens first. -1: another has it.
+// Claims a port by a socket with its number as its name, which only one process can have; -1: another process has it.
+// Two tests could find the same port free, and one could then use the server of the other.
 int claim(std::uint16_t port) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -57,8 +57,8 @@ int claim(std::uint16_t port) {
   return -1;
 }
 
-// A port that was free a moment ago, and is for a cluster's bus, too, which is 10,000 above. Both lie below those that
-// the kernel gives to whoever dials: one of these may be taken again, by a connection, before the server listens.
+// A port that is free now, and whose cluster bus port, 10,000 above, is free, too. Both are below the ports that the
+// kernel gives to outgoing connections, which could take them before the server listens.
 std::uint16_t free_port(int& claimed) {
   static std::mt19937 dice{std::random_device{}()};
   for (;;) {
@@ -82,7 +82,7 @@ int connect_to(std::uint16_t port) {
   return -1;
 }
 
-// What is in the child must not allocate: in a process with threads, its allocator may be stuck.
+// Runs in the child after fork(). It must not allocate: another thread may have held the lock of the allocator.
 [[noreturn]] void run_server(char* const* words, char* const* environment, const char* log) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing is left if the test is killed
   const int out = ::open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -115,7 +115,7 @@ Result<std::unique_ptr<RedisServer>> RedisServer::start(RedisOptions options) {
   server->options_ = std::move(options);
   server->folder_ = make_folder();
   Result<void> outcome;
-  for (int attempt = 0; attempt < 5; ++attempt) {  // somebody else may take the port in between
+  for (int attempt = 0; attempt < 5; ++attempt) {  // another program may take the port in between
     if (server->claim_ >= 0) ::close(server->claim_);
     server->port_ = free_port(server->claim_);
     outcome = server->run();
@@ -156,13 +156,18 @@ Result<void> RedisServer::run() {
   environment.push_back(nullptr);
   pid_ = ::fork();
   if (pid_ == 0) run_server(raw.data(), environment.data(), log.c_str());
-  for (int i = 0; i < 6'000 && ::waitpid(pid_, nullptr, WNOHANG) == 0; ++i) {
+  for (int i = 0; i < 6'000; ++i) {
+    if (::waitpid(pid_, nullptr, WNOHANG) != 0) {
+      pid_ = -1;  // it has ended
+      break;
+    }
     if (const int fd = connect_to(port_); fd >= 0) {
       ::close(fd);
       return {};
     }
     ::usleep(10'000);
   }
+  kill();
   std::ifstream file(log);
   return fail(ErrorCode::unavailable,
               "redis-server does not start; it said:\n" + std::string(std::istreambuf_iterator<char>(file), {}));
@@ -180,12 +185,16 @@ Result<void> RedisServer::restart() {
   return run();
 }
 
+// Without a process there is nothing to signal: kill(-1) would reach every process of the user.
 void RedisServer::pause() {
+  if (pid_ <= 0) return;
   ::kill(pid_, SIGSTOP);
   ::waitpid(pid_, nullptr, WUNTRACED);
 }
 
-void RedisServer::resume() { ::kill(pid_, SIGCONT); }
+void RedisServer::resume() {
+  if (pid_ > 0) ::kill(pid_, SIGCONT);
+}
 
 RedisServer::~RedisServer() {
   kill();

@@ -1,8 +1,8 @@
-// A real redis-server for a test: started on a free port of loopback, with nothing on disk, stopped when it goes away.
+// A real redis-server for a test: on a free port of loopback, with nothing on disk. The destructor stops it.
 //
-// It can be killed and started again, paused and resumed, and be given any setting. And the plainest client that can
-// talk to it: blocking, one command after the other or many at once. Not for several threads at once. Clusters and
-// sentinels are in redis_fleet.h.
+// The test can kill and restart it, pause and resume it, and give it any setting. Also a simple client, which blocks
+// and sends one command after the other or many at once. Not for several threads at once. Clusters and sentinels are in
+// redis_fleet.h.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "resp/reply.h"
@@ -28,7 +27,7 @@ struct RedisOptions {
 
 class RedisServer {
  public:
-  // Fails with what redis-server said if it does not come up.
+  // Fails with the output of redis-server if it does not start.
   static Result<std::unique_ptr<RedisServer>> start(RedisOptions options = {});
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
@@ -36,11 +35,11 @@ class RedisServer {
 
   std::uint16_t port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  const std::string& folder() const { return folder_; }  // its own, gone with it
+  const std::string& folder() const { return folder_; }  // its own, which the destructor removes
 
   void kill();
   Result<void> restart();  // on the same port, and with the same folder
-  void pause();            // returns when it stands still
+  void pause();            // returns when it is stopped
   void resume();
 
  private:
@@ -48,7 +47,7 @@ class RedisServer {
   Result<void> run();
   pid_t pid_ = -1;
   std::uint16_t port_ = 0;
-  int claim_ = -1;  // a socket, whose name says that the port is ours
+  int claim_ = -1;  // a socket whose name claims the port
   std::string folder_;
   RedisOptions options_;
 };

@@ -1,10 +1,8 @@
-// Stop, open again, go on: as if nothing had happened. All decisions of a store whose processes come and go equal those
-// of one that was never interrupted.
+// All decisions of a store whose processes come and go equal those of a store that is never closed.
 //
-// The file's users close it, leave without a word, or are killed while it is open; whoever comes next finds it clean or
-// repairs it. The other store is one in memory. For single keys the oracle is asked as well. Every algorithm,
-// calendars, limits that change, requests over several keys, ids, reservations, permits in flight, time in both
-// directions.
+// The users of the file close it, leave without closing, or are killed; the next one finds it clean or repairs it. The
+// other store is in memory. For single keys the oracle is compared as well. Every algorithm, calendars, limits that
+// change, requests over several keys, ids, reservations, permits in flight, time in both directions.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,18 +19,16 @@
 #include "algorithm/calendar.h"
 #include "limiter/find_calendar.h"
 #include "processes.h"
-#include "store/memory_store.h"
-#include "trace.h"
+#include "store_fixture.h"
+#include "table_engine.h"
 
 namespace weir::test {
 namespace {
 
-constexpr std::int64_t kNow = 1'794'701'843'991'953;
-
-// One thing that is asked of a store, and its answer as text.
+// A call of a store, which returns its answer as text.
 struct Step {
   std::int64_t now = 0;
-  std::function<std::string(MemoryStore&)> ask;
+  std::function<std::string(store::MemoryStore&)> ask;
 };
 
 std::string text_of(const Result<Decision>& answer) {
@@ -48,27 +44,15 @@ std::string text_of(const Result<Verdict>& answer) {
   return text;
 }
 
-// Permits of a charge that was made at an earlier time come back, as when a reservation is settled.
-std::string refund(MemoryStore& store, const Charge& charge, std::int64_t now, std::int64_t at) {
-  const Charged charged = charged_at(*charge.limit, at);
-  table::Debit debit{.name = store.table().key_name(*charge.limit, charge.key),
-                     .limit = charge.limit,
-                     .cost = -charge.cost,
-                     .act = table::Act::refund,
-                     .charged = &charged};
-  if (const auto ruling = store.table().charge({&debit, 1}, {}, now); !ruling) return ruling.error().message;
-  return to_string(debit.decision);
-}
-
 struct Opened {
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{kNow});
-  std::unique_ptr<MemoryStore> store;
+  std::unique_ptr<store::MemoryStore> store;
 
   Opened(const std::string& file, std::int64_t now) {
     clock->set(Micros{now});
-    store =
-        MemoryStore::open({.keys = 20'000, .log_bytes = 4 << 20, .file = file, .find_calendar = find_calendar}, clock)
-            .value();
+    store = store::MemoryStore::open(
+                {.keys = 20'000, .log_bytes = 4 << 20, .file = file, .find_calendar = limiter::find_calendar}, clock)
+                .value();
   }
   std::string ask(const Step& step) {
     clock->set(Micros{step.now});
@@ -84,7 +68,7 @@ struct Answers {
 
 enum class Leaving : std::uint8_t { closes, vanishes, is_killed };
 
-// Some steps by a process that has the file for so long.
+// A process opens the file, makes some steps, and leaves.
 void run_session(const std::string& file, std::span<const Step> steps, Leaving leaving,
                  std::vector<std::string>& answers) {
   ASSERT_LE(steps.size(), 64u);
@@ -105,7 +89,7 @@ void run_session(const std::string& file, std::span<const Step> steps, Leaving l
   for (std::size_t i = 0; i < steps.size(); ++i) answers.push_back(shared->texts[i]);
 }
 
-// The answers of a file that is opened anew after some steps each time.
+// The answers of a file that another process opens after some steps each time.
 std::vector<std::string> run_interrupted(const std::string& file, std::span<const Step> steps, std::mt19937_64& dice) {
   std::vector<std::string> answers;
   while (answers.size() < steps.size()) {
@@ -126,9 +110,9 @@ std::vector<Step> steps_of(const Trace& trace, const std::string& key, std::vect
       limit = &trace.limits[op.limit];
       continue;
     }
-    const auto ask = [&op, limit, key](MemoryStore& store) -> std::string {
+    const auto ask = [&op, limit, key](store::MemoryStore& store) -> std::string {
       if (op.kind == Op::Kind::check) return text_of(store.check({key, limit, op.cost}, op.now));
-      if (op.kind == Op::Kind::refund) return refund(store, {key, limit, op.cost}, op.now, op.at);
+      if (op.kind == Op::Kind::refund) return text_of(refund(store, {key, limit, op.cost}, op.now, op.at));
       if (op.kind == Op::Kind::acquire) return text_of(store.acquire({key, limit, op.cost}, op.id, op.now));
       return text_of(store.release(key, op.id, op.now));
     };
@@ -138,26 +122,19 @@ std::vector<Step> steps_of(const Trace& trace, const std::string& key, std::vect
   return steps;
 }
 
-bool can_be_kept(const Trace& trace) {
-  for (const Limit& limit : trace.limits) {
-    if (!table::packing_of(limit).fits_block) return false;
-  }
-  return true;
-}
-
 TEST(Restart, AnswersAsTheOracleDoes) {
   const std::uint64_t seed = base_seed();
   std::mt19937_64 dice(seed);
-  const TempFolder folder;
+  const base::TestFolder folder;
   Opened uninterrupted("", kNow);
   for (int i = 0; i < 40; ++i) {
     const std::uint64_t number = seed + static_cast<std::uint64_t>(i);
     const Trace trace = i % 8 == 7 ? random_calendar_trace(number, 120, Time::forward)
                                    : random_trace(kAlgorithms[i % 8], number, 120, Time::both_ways);
-    if (!can_be_kept(trace)) continue;
+    if (!fits_blocks(trace)) continue;
     std::vector<std::string> expected;
     const auto steps = steps_of(trace, "key" + std::to_string(i), expected);
-    const auto answers = run_interrupted(folder.file("state"), steps, dice);
+    const auto answers = run_interrupted(folder.at("state"), steps, dice);
     ASSERT_EQ(answers.size(), steps.size());
     for (std::size_t k = 0; k < steps.size(); ++k) {
       ASSERT_EQ(uninterrupted.ask(steps[k]), expected[k]) << "seed " << number << ", step " << k << ", in memory";
@@ -166,13 +143,12 @@ TEST(Restart, AnswersAsTheOracleDoes) {
   }
 }
 
-// The clock of a file, as it is opened under readings that the test makes up. What is spent is kept in memory beside
-// it.
+// The clock of a file that is opened with made-up readings of the system clocks. A store in memory counts beside it.
 class Machine {
  public:
   // What the table's time is when its file is opened now; it is noted as the latest that was seen.
   std::int64_t open(const ClockReading& reading) {
-    auto mapping = table::open_file({folder_.file("state"), 100}, reading).value();
+    auto mapping = table::open_file({folder_.at("state"), 100}, reading).value();
     table::Header& header = mapping.region().header();
     const std::int64_t now = table::time_at(header, reading);
     header.latest_us = now;
@@ -189,12 +165,12 @@ class Machine {
   Decision check(const Limit& limit) { return *store_->check({"k", &limit, 1}, clock_->now().count()); }
 
  private:
-  const TempFolder folder_;
+  const base::TestFolder folder_;
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
-  const std::unique_ptr<MemoryStore> store_ = MemoryStore::open({.keys = 100}, clock_).value();
+  const std::unique_ptr<store::MemoryStore> store_ = store::MemoryStore::open({.keys = 100}, clock_).value();
 };
 
-TEST(RestartedClock, GivesNoBurstAndLocksNobodyOutWhateverTheWallClockShows) {
+TEST(RestartedClock, AdmitsNoBurstAndLocksNoClientOutWhateverTheWallClockShows) {
   constexpr std::int64_t second = 1'000'000, hour = 3'600 * second;
   constexpr std::array<std::uint64_t, 2> first{1, 2}, second_boot{3, 4}, third_boot{5, 6};
   for (const Algorithm algorithm : {Algorithm::token_bucket, Algorithm::sliding_log, Algorithm::fixed_window}) {
@@ -203,21 +179,21 @@ TEST(RestartedClock, GivesNoBurstAndLocksNobodyOutWhateverTheWallClockShows) {
     const std::int64_t start = kNow - kNow % (60 * second);
     EXPECT_EQ(machine.open({first, start, 5 * second}), start);
     EXPECT_EQ(machine.burst(limit), 10);
-    // The wall clock is set by an hour, both ways: a second later is a second later.
+    // The wall clock is set an hour forward and back: for the table, a second has passed.
     EXPECT_EQ(machine.open({first, start + hour + second, 6 * second}), start + second);
-    EXPECT_EQ(machine.burst(limit), 0) << to_string(algorithm);
+    EXPECT_EQ(machine.burst(limit), 0) << weir::to_string(algorithm);
     EXPECT_EQ(machine.open({first, start - hour + 2 * second, 7 * second}), start + 2 * second);
-    EXPECT_EQ(machine.burst(limit), 0) << to_string(algorithm);
-    // The machine sleeps for ten hours, and its boot clock knows: all has come back, and no more than that.
+    EXPECT_EQ(machine.burst(limit), 0) << weir::to_string(algorithm);
+    // The machine sleeps for ten hours, and its boot clock counts them: the limit is full again.
     EXPECT_EQ(machine.open({first, start + 10 * hour, 5 * second + 10 * hour}), start + 10 * hour);
-    EXPECT_EQ(machine.burst(limit), 10) << to_string(algorithm);
-    // It starts again with a wall clock that is an hour behind: time stands where it was, nobody waits for that hour.
+    EXPECT_EQ(machine.burst(limit), 10) << weir::to_string(algorithm);
+    // It boots with a wall clock that is an hour behind: the time stays as it was, and no client waits for that hour.
     EXPECT_EQ(machine.open({second_boot, start + 9 * hour, second}), start + 10 * hour);
-    EXPECT_EQ(machine.burst(limit), 0) << to_string(algorithm);
-    EXPECT_LE(machine.check(limit).retry_after, Micros{60 * second}) << to_string(algorithm);
-    // And once more, with a right one: the time that it was off has passed.
+    EXPECT_EQ(machine.burst(limit), 0) << weir::to_string(algorithm);
+    EXPECT_LE(machine.check(limit).retry_after, Micros{60 * second}) << weir::to_string(algorithm);
+    // It boots with a correct wall clock: the time while it was off has passed.
     EXPECT_EQ(machine.open({third_boot, start + 12 * hour, second}), start + 12 * hour);
-    EXPECT_EQ(machine.burst(limit), 10) << to_string(algorithm);
+    EXPECT_EQ(machine.burst(limit), 10) << weir::to_string(algorithm);
   }
 }
 
@@ -247,8 +223,8 @@ class Script {
   }
 
  private:
-  using Ask = std::function<std::string(MemoryStore&)>;
-  // Charges that own what they name.
+  using Ask = std::function<std::string(store::MemoryStore&)>;
+  // Charges, and the keys that they refer to.
   struct Order {
     std::vector<std::string> keys;
     std::vector<Charge> charges;
@@ -274,30 +250,32 @@ class Script {
     const std::string id = random_id(), key = "k" + std::to_string(pick(dice_, 0, kKeys - 1));
     switch (pick(dice_, 0, 11)) {
       case 0:
-        return [=, this](MemoryStore& store) { return text_of(store.acquire({key, &holds_, 2}, id, now)); };
+        return [=, this](store::MemoryStore& store) { return text_of(store.acquire({key, &holds_, 2}, id, now)); };
       case 1:
-        return [=](MemoryStore& store) { return text_of(store.release(key, id, now)); };
+        return [=](store::MemoryStore& store) { return text_of(store.release(key, id, now)); };
       case 2:
-        return [=, to = order(0)](MemoryStore& store) {
+        return [=, to = order(0)](store::MemoryStore& store) {
           return text_of(store.reserve(to->charges, id, Micros{600'000'000}, now));
         };
       case 3:
       case 4:
-        return [=, to = open_](MemoryStore& store) {
+        return [=, to = open_](store::MemoryStore& store) {
           return to ? text_of(store.commit(to->charges, id, now)) : std::string("nothing");
         };
       case 5:
-        return [=, to = order(1)](MemoryStore& store) { return text_of(store.charge(to->charges, now, {.name = id})); };
+        return [=, to = order(1)](store::MemoryStore& store) {
+          return text_of(store.charge(to->charges, now, {.name = id}));
+        };
       case 6:
-        return [=](MemoryStore& store) { return text_of(store.reset(key, now)); };
+        return [=](store::MemoryStore& store) { return text_of(store.reset(key, now)); };
       case 7:
-        return [=](MemoryStore& store) {
+        return [=](store::MemoryStore& store) {
           store.sweep(now);
           return std::string("swept");
         };
       default:
         open_ = order(-1);
-        return [=, to = open_](MemoryStore& store) { return text_of(store.charge(to->charges, now)); };
+        return [=, to = open_](store::MemoryStore& store) { return text_of(store.charge(to->charges, now)); };
     }
   }
 
@@ -309,12 +287,12 @@ class Script {
 };
 
 void compare(std::uint64_t seed, std::size_t steps) {
-  const TempFolder folder;
+  const base::TestFolder folder;
   std::mt19937_64 dice(seed);
   Script script(seed);
   std::vector<Step> all;
   for (std::size_t i = 0; i < steps; ++i) all.push_back(script.next());
-  const auto answers = run_interrupted(folder.file("state"), all, dice);
+  const auto answers = run_interrupted(folder.at("state"), all, dice);
   ASSERT_EQ(answers.size(), all.size());
   Opened uninterrupted("", kNow);
   std::size_t errors = 0;

@@ -1,7 +1,5 @@
-// Whether this is a build under a sanitizer.
-//
-// It looks for other faults than the plain build, for which a part of the work is enough: tests that count in thousands
-// ask here how many. A constant; used by differential_test.cc, linearizable_test.cc and others.
+// Whether this build has a sanitizer. It looks for other errors than the plain build, and a part of the work is enough
+// for that: tests that count in thousands use it to choose the number. A constant.
 #pragma once
 
 namespace weir::test {

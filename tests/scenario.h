@@ -3,7 +3,7 @@
 //   # Five a minute, and the sixth.          a comment right above a quota is the title of the case
 //   fixed_window 5/minute                    algorithm and quota begin a case, with nothing spent
 //   0:05   1        -> allow, 4 left         at 0:05 a request of cost 1 passes and leaves 4
-//   0:15   4 x 1    -> allow, 0 left         four such requests; all pass, the rest is what the last one is told
+//   0:15   4 x 1    -> allow, 0 left         four such requests; all pass, the rest is the answer of the last one
 //   0:20   0        -> allow, 0 left         a peek
 //          change 10/minute                  from here on; `change token_bucket 10/minute` is another state
 //   0:55   9        -> deny, retry 5s, reset 5s
@@ -72,7 +72,7 @@ struct Scenario {
 // `name` is the file's, for messages: each begins with `name:line:`.
 Result<std::vector<Scenario>> parse_scenarios(std::string_view text, std::string_view name);
 
-// Whatever can be asked: one key, its time set by hand.
+// Anything that decides for one key, at the time of each call.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -87,7 +87,7 @@ struct Failure {
   std::string message;  // begins with `file:line:`
 };
 
-// One answer of an engine, as it was given: to compare engines with one another beyond what a file states.
+// One answer of an engine, to compare engines also in what a file does not state.
 struct Answer {
   int line = 0;
   Decision decision;  // check, acquire

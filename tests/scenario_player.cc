@@ -1,7 +1,7 @@
-// Plays a scenario on an engine and says, line by line, where the answers are not as stated.
+// Plays a scenario on an engine and reports, line by line, where the answers differ from those stated.
 //
-// It holds no opinion of its own: what a line does not state is only recorded, for compare() to hold one engine
-// against another. Uses the engine from the calling thread. Tested by scenario_test.cc.
+// What a line does not state is only recorded, for compare() between engines. Uses the engine from the calling thread.
+// Tested by scenario_test.cc.
 #include <algorithm>
 #include <string>
 

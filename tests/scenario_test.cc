@@ -1,15 +1,13 @@
-// Plays every file of tests/scenarios on every engine, and holds the engines' full answers against one another.
+// Plays every file of tests/scenarios on every engine, and compares the full answers of the engines with each other.
 //
-// A new engine is one line in kEngines. The rest of this file tests the reader and the player themselves: that a slip
-// in a scenario file is named with its line, and that a wrong answer does not go unnoticed.
+// A new engine is one line in kEngines. The rest tests the reader and the player: an error in a scenario file is
+// reported with its line, and a wrong answer is noticed.
 #include "scenario.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "engine.h"
 #include "fleet/redis_script.h"
 #include "lua_redis.h"
+#include "read_file.h"
 #include "weir/limiter.h"
 
 namespace weir::scenario {
@@ -60,7 +59,7 @@ Result<std::unique_ptr<Engine>> player_of(const Quota& quota) {
 }
 
 std::unique_ptr<test::Engine> lua_of(const Limit& limit) {
-  return test::lua_engine(std::make_shared<test::LuaRedis>(redis_script()), limit);
+  return test::lua_engine(std::make_shared<test::LuaRedis>(fleet::redis_script()), limit);
 }
 
 // The library as its user sees it.
@@ -120,9 +119,10 @@ std::vector<std::filesystem::path> scenario_files() {
   return files;
 }
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+std::vector<Scenario> scenarios_in(const std::filesystem::path& path) {
+  auto scenarios = parse_scenarios(test::read_file(path), path.filename().string());
+  EXPECT_TRUE(scenarios) << scenarios.error().message;
+  return std::move(scenarios).value();
 }
 
 // Plays one case on one engine; its answers, or nothing when it could not be made.
@@ -142,9 +142,7 @@ std::vector<Answer> play_on(const NamedEngine& named, const Scenario& scenario) 
 class ScenarioFile : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(ScenarioFile, GivesItsStatedAnswersOnEveryEngine) {
-  const auto scenarios = parse_scenarios(text_of(GetParam()), GetParam().filename().string());
-  ASSERT_TRUE(scenarios) << scenarios.error().message;
-  for (const Scenario& scenario : *scenarios) {
+  for (const Scenario& scenario : scenarios_in(GetParam())) {
     const std::vector<Answer> expected = play_on(kEngines[0], scenario);
     for (const NamedEngine& named : kEngines) {
       if (&named == &kEngines[0]) continue;
@@ -161,12 +159,10 @@ INSTANTIATE_TEST_SUITE_P(All, ScenarioFile, testing::ValuesIn(scenario_files()),
 TEST(ScenarioFiles, CoverEveryAlgorithm) {
   std::vector<Algorithm> covered;
   for (const auto& path : scenario_files()) {
-    const auto scenarios = parse_scenarios(text_of(path), path.filename().string());
-    ASSERT_TRUE(scenarios) << scenarios.error().message;
-    for (const Scenario& scenario : *scenarios) covered.push_back(scenario.quota.algorithm);
+    for (const Scenario& scenario : scenarios_in(path)) covered.push_back(scenario.quota.algorithm);
   }
   for (const Algorithm algorithm : kAlgorithms) {
-    EXPECT_NE(std::find(covered.begin(), covered.end(), algorithm), covered.end()) << to_string(algorithm);
+    EXPECT_NE(std::find(covered.begin(), covered.end(), algorithm), covered.end()) << weir::to_string(algorithm);
   }
 }
 

@@ -1,8 +1,8 @@
-// Participants as fibers of one thread, with a switch wherever one is about to touch shared memory.
+// Participants as fibers of one thread, with a switch at every access to shared memory.
 //
-// So an interleaving is a list of numbers: it can be drawn at random, enumerated, and run again. A fiber can also be
-// stopped for good: it is unwound then, and nothing of it touches the table any more, as after SIGKILL. Of one thread;
-// one schedule at a time. Tested by all of schedule_test.cc: see tests/mutants/table.txt.
+// So an interleaving is a list of numbers: it can be drawn at random, enumerated and repeated. A test can also kill a
+// fiber: its stack is unwound, and it does not touch the table again, as after SIGKILL. One thread; one schedule at a
+// time. Tested by all of schedule_test.cc: see tests/mutants/table.txt.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace weir::test {
 
-// How many numbers of limits the table gives out from now on, until it ends.
+// While it exists, the table gives out only the given number of limit numbers.
 class FewLimits {
  public:
   explicit FewLimits(unsigned count);
@@ -23,7 +23,7 @@ class FewLimits {
   FewLimits& operator=(const FewLimits&) = delete;
 };
 
-// An operation that goes on and on, in a fiber or in the test itself.
+// An operation that does not end, in a fiber or in the test itself.
 struct NeverEnds : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -46,7 +46,7 @@ class Schedule {
 
   // run()
   //
-  // So many accesses of one fiber, or fewer if it ends. How many it made is returned.
+  // Runs one fiber for `accesses` accesses, or fewer if it ends. Returns how many it made.
   std::uint64_t run(std::size_t fiber, std::uint64_t accesses);
   void run_to_end(std::size_t fiber) { run(fiber, ~std::uint64_t{0}); }
 
@@ -58,7 +58,7 @@ class Schedule {
   // Whether a fiber was given up because its operation did not end.
   bool has_stuck() const;
 
-  // While it lives, nothing is switched: for long work that is not what is tested.
+  // While it exists, no fiber is switched: for long work that is not under test.
   class Pause {
    public:
     Pause();

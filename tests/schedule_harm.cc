@@ -1,7 +1,6 @@
-// The half of schedule_world.h that looks for harm: what a table must be like when nobody is at work in it.
-// Marks, keys twice, blocks lost or owned twice, strangers harmed: each is told in words.
+// The half of schedule_world.h that looks for damage in a table that no participant uses: marks, duplicate keys, blocks
+// that are lost or have two owners, keys of strangers that changed. Each is described in words.
 
-#include <map>
 #include <set>
 
 #include "schedule_world.h"
@@ -17,7 +16,7 @@ constexpr std::uint64_t kFreeFrom = 960;  // lines of the arena before this one 
 
 std::string find_mark(Unit* first, std::size_t count, const char* what) {
   for (std::size_t i = 0; i < count; ++i) {
-    if (mark_of(table::load(first[i])) != table::kPlain) return std::string("still marked: ") + what;
+    if (table::mark_of(table::load(first[i])) != table::kPlain) return std::string("still marked: ") + what;
   }
   return "";
 }
@@ -73,7 +72,7 @@ std::string World::find_marks() {
   return harm;
 }
 
-// Every key once, and where a search comes by.
+// Every key is there once, where a search finds it.
 std::string World::find_misplaced() {
   table::Page& page = region().page(0);
   std::set<std::uint64_t> names;
@@ -97,7 +96,7 @@ std::string World::find_lost_blocks() {
     std::uint64_t free = 0;
     for (std::uint64_t line = 0; line < region().arena_lines(); line += std::uint64_t{1} << block_class) {
       const Block block{line, block_class};
-      if (!is_block(region(), block) || !is_free(region(), block)) continue;
+      if (!table::is_block(region(), block) || !table::is_free(region(), block)) continue;
       if (harm.empty()) harm = owners.add(block, "a map");
       ++free;
     }
@@ -115,7 +114,7 @@ std::string World::find_lost_blocks() {
   for (std::uint64_t who = 0; who <= kTester; ++who) {
     table::Actor actor(region(), who);
     for (std::uint32_t place = 0; harm.empty() && place < table::kPendings; ++place) {
-      const auto block = pending_block(actor, place);
+      const auto block = table::pending_block(actor, place);
       if (!block) continue;
       if (who != kTester) return "a participant keeps a block";
       harm = owners.add(*block, "the tester");
@@ -130,7 +129,7 @@ std::uint64_t World::evicted() {
   return count;
 }
 
-// Whoever is a stranger to all requests has spent what it had spent, or was pushed out and counted.
+// A key that no request names has used as much as before, or was evicted and counted.
 std::string World::find_harmed_strangers() {
   if (epoch_ > 0) return "";
   std::uint64_t there = 0;

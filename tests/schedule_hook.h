@@ -1,7 +1,7 @@
-// What the table is compiled with when tests/schedule_test.cc drives it: every access to shared memory first asks the
-// scheduler who runs next, and the numbers that only tune it are the schedule's to choose.
+// Compile options of the table for tests/schedule_test.cc: every access to shared memory first asks the scheduler which
+// participant runs next, and the schedule chooses the tuning numbers.
 //
-// Included by force in front of every file of that build, and of no other: see tests/CMakeLists.txt.
+// CMake includes it in front of every file of that build, and of no other: see tests/CMakeLists.txt.
 #pragma once
 
 namespace weir::test {

@@ -1,4 +1,4 @@
-// See schedule_model.h. Where the table may do one thing or another, both are tried.
+// See schedule_model.h. Where the table may do one thing or another, the model tries both.
 
 #include "schedule_model.h"
 
@@ -17,8 +17,7 @@ void forget(State& s, std::size_t key) {
   s.held[key] = 0;
 }
 
-// A key that has recovered by the end of the action may have been swept at any moment, even before an action that was
-// late.
+// A key that has recovered by the end of the action may have been swept at any moment, also before a late action.
 void fade(const State& state, const Action& action, std::size_t key, std::vector<State>& out) {
   if (key == kKeys) return out.push_back(state);
   fade(state, action, key + 1, out);
@@ -28,8 +27,8 @@ void fade(const State& state, const Action& action, std::size_t key, std::vector
   fade(without, action, key + 1, out);
 }
 
-// The earliest time of an action: its own, unless a key that it asks for is ahead. Whoever asks the clock again may
-// find that it is later than that.
+// The earliest time of an action: its own, unless a key that it asks for is ahead. If the action reads the clock again,
+// its time may be later.
 std::int8_t earliest(const State& s, const Action& action) {
   std::int8_t epoch = action.epoch;
   for (std::size_t k = 0; k < kKeys; ++k) {

@@ -1,8 +1,8 @@
-// What the table should do, said plainly: the model by which histories of schedule_test.cc are explained.
+// What the table should do: the sequential model that explains the histories of schedule_test.cc.
 //
-// Three keys with a capacity each, a few ids. Time stands still but for jumps so far that everything has recovered: a
-// new epoch. A page may be so full that new keys push each other out or share a counter. Pure. Tested by the mutants of
-// the table: what the model gets wrong fails without any.
+// Three keys with a capacity each, a few ids. Time stands still except for jumps after which everything has recovered:
+// a new epoch. A page may be so full that new keys evict each other or share a counter. Pure. Tested by the mutants of
+// the table; an error of the model itself fails without any mutant.
 #pragma once
 
 #include <array>
@@ -66,7 +66,7 @@ struct State {
 // A Step of history.h.
 void step(const Rules& rules, const State& state, const Event<Action>& event, std::vector<State>& next);
 
-// Everything as it looks at the end of time.
+// The state at the end of the history.
 State at_last(const Rules& rules, State state);
 
 std::string describe(const Event<Action>& event);

@@ -7,10 +7,6 @@
 namespace weir::test {
 namespace {
 
-std::size_t below(std::mt19937_64& random, std::size_t n) {
-  return static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(n) - 1));
-}
-bool one_in(std::mt19937_64& random, std::size_t n) { return below(random, n) == 0; }
 std::uint8_t bit(std::size_t i) { return static_cast<std::uint8_t>(1u << i); }
 
 constexpr Algorithm kInSlot[] = {Algorithm::token_bucket, Algorithm::fixed_window, Algorithm::sliding_window};
@@ -43,8 +39,8 @@ Action charge_of(std::size_t key, int cost) {
   return action;
 }
 
-// What the tester does before: keys that are there, that are there and have nothing spent but for a log's past, or
-// that are not there.
+// What the tester does before: some keys are in the table, some are there with nothing used except old events of a log,
+// and some are not there.
 void prepare_keys(Plan& plan, std::mt19937_64& random) {
   const Rules& rules = plan.setting.rules;
   for (std::size_t k = 0; k < kKeys; ++k) {

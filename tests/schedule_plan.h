@@ -1,6 +1,5 @@
-// Histories for schedules: who does what, drawn at random by scenario, run under any interleaving, and judged.
-//
-// For one thread. Tested by all of schedule_test.cc.
+// Histories for schedules: the operations of each participant, drawn at random for a scenario, run under any
+// interleaving, and checked. For one thread. Tested by all of schedule_test.cc.
 #pragma once
 
 #include <random>
@@ -18,8 +17,8 @@ enum class Scenario : std::uint8_t {
   holds,     // permits in flight and logs: blocks
   tickets,   // ids, reservations
   swept,     // one participant sweeps keys that have recovered
-  full,      // no room: keys push each other out, or share a counter
-  crowded,   // new keys push strangers out
+  full,      // no room: keys evict each other, or share a counter
+  crowded,   // new keys evict strangers
   new_limits,
   compact,  // hardly a block is free: logs become two counts, and logs again
 };
@@ -37,7 +36,7 @@ struct Plan {
 
 Plan random_plan(Scenario scenario, std::mt19937_64& random);
 
-// A plan under way.
+// A plan that is being played.
 class Play {
  public:
   Play(World& world, Schedule& schedule, const Plan& plan);
@@ -48,11 +47,10 @@ class Play {
 
   // judge()
   //
-  // Once all are over: what is wrong, or nothing.
+  // Call it when all fibers are over. Returns what is wrong; empty: nothing.
   std::string judge();
 
   std::vector<Event<Action>> history() const;
-  bool is_begun(std::size_t fiber, std::size_t i) const { return events_[fiber][i].begin != 0; }
   bool has_ended(std::size_t fiber, std::size_t i) const { return events_[fiber][i].has_ended(); }
 
  private:
@@ -74,13 +72,13 @@ struct Tally {
 
 // run_at_random()
 //
-// One history of a plan and one schedule, both drawn from the seed. What is wrong with it, or nothing.
+// Plays one plan under one schedule, both drawn from the seed. Returns what is wrong; empty: nothing.
 std::string run_at_random(World& world, Schedule& schedule, Scenario scenario, std::uint64_t seed, Tally& tally);
 
 // run_all_up_to()
 //
-// All schedules of a plan for two with at most so many switches that nobody asked for, in whole or only those whose
-// first switch comes at `first` modulo `of`. What is wrong, with the schedule, or nothing.
+// Plays a plan for two under all schedules with at most `switches` switches, or under those whose first switch
+// comes at `first` modulo `of`. Returns what is wrong, with the schedule; empty: nothing.
 struct Part {
   std::uint64_t first = 0, of = 1;
 };

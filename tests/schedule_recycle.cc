@@ -1,17 +1,17 @@
-// Numbers of limits that are given out again, under chosen interleavings: nobody reads one as what it was before.
+// Numbers of limits that are reused, under chosen interleavings: no participant reads one as its old limit.
 //
-// Two openings of one file are to each other as two processes; each remembers what the numbers mean. There are very few
-// numbers, so that each means something else after some checks. All keys are counted here too, and every answer tells
-// what its key has used: a state that is read by a wrong limit, or a charge that is lost or doubled, shows at once. A
-// failure prints the seed of its history; it needs those before it.
+// Two openings of one file act like two processes; each remembers what the numbers mean. There are very few numbers, so
+// each changes its meaning after some checks. All keys are counted here too, and every answer says what its key has
+// used: a state read by a wrong limit, or a lost or doubled charge, shows at once. A failure prints the seed of its
+// history, which needs the histories before it.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <random>
 #include <string>
 
 #include "algorithm/limit.h"
+#include "base/folder_fixture.h"
 #include "schedule.h"
 #include "seed.h"
 #include "table/table.h"
@@ -28,19 +28,17 @@ constexpr std::size_t kCheckers = 3, kLimits = 12, kChecks = 4;
 
 class RecyclingSchedules : public ::testing::Test {
  protected:
-  RecyclingSchedules() : path_(::testing::TempDir() + "weir_schedule_recycle" + std::to_string(::getpid())) {
-    std::remove(path_.c_str());
+  RecyclingSchedules() {
     for (auto& process : processes_) {
-      process = Table::open({.file = path_, .keys = 1, .arena_bytes = 1 << 16, .clock = clock_}).value();
+      process = Table::open({.file = folder_.at("state"), .keys = 1, .arena_bytes = 1 << 16, .clock = clock_}).value();
     }
     for (std::size_t i = 0; i < kLimits; ++i) {
       const auto permits = static_cast<std::int64_t>(200 + 40 * i * i);  // their counts take 8 to 13 bits
-      limits_.push_back(i % 3 == 2 ? make_bucket(Algorithm::token_bucket, permits, kRecovery_us, permits).value()
-                                   : make_window(Algorithm::fixed_window, permits, kPeriod_us).value());
+      limits_.push_back(i % 3 == 2
+                            ? algorithm::make_bucket(Algorithm::token_bucket, permits, kRecovery_us, permits).value()
+                            : algorithm::make_window(Algorithm::fixed_window, permits, kPeriod_us).value());
     }
   }
-  ~RecyclingSchedules() override { std::remove(path_.c_str()); }
-
   // One check of a key that only this fiber uses, or of one that all do; what is wrong with the answer is kept.
   void check(std::size_t fiber, std::size_t process, std::mt19937_64& random) {
     const Limit& limit = limits_[random() % kLimits];
@@ -72,7 +70,7 @@ class RecyclingSchedules : public ::testing::Test {
 
   std::string history(std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    if (random() % 8 == 0) {  // the windows are over, and their keys go
+    if (random() % 8 == 0) {  // the windows are over, and their keys expire
       clock_->advance(Micros{kRecovery_us});
       for (auto& used : used_) used[0] = used[1] = 0;
     }
@@ -120,12 +118,12 @@ class RecyclingSchedules : public ::testing::Test {
       ASSERT_TRUE(wrong.empty()) << "WEIR_SEED=" << seed << ", history " << i << ": " << wrong;
     }
     const std::uint64_t epoch = processes_[0]->region().header().limits_epoch;
-    EXPECT_GT(epoch, histories / 20) << "numbers were given out again";
+    EXPECT_GT(epoch, histories / 20) << "no number was reused";
     std::printf("%llu histories, epoch %llu\n", static_cast<unsigned long long>(histories),
                 static_cast<unsigned long long>(epoch));
   }
 
-  const std::string path_;
+  const base::TestFolder folder_;
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kStart_us});
   std::unique_ptr<Table> processes_[2];
   std::vector<Limit> limits_;

@@ -1,5 +1,5 @@
-// See schedule_plan.h: the two ways to choose interleavings, at random and one after another.
-// A schedule that fails is told by its seed, or by the steps at which it switched.
+// See schedule_plan.h: the two ways to choose interleavings, at random and one after another. A failing schedule is
+// reported by its seed, or by the steps at which it switched.
 
 #include "schedule_plan.h"
 #include "seed.h"
@@ -7,11 +7,7 @@
 namespace weir::test {
 namespace {
 
-std::uint64_t below(std::mt19937_64& random, std::uint64_t n) {
-  return static_cast<std::uint64_t>(pick(random, 0, static_cast<std::int64_t>(n) - 1));
-}
-
-// How long a participant runs before the next: some styles switch at every access, some let one run far.
+// How many accesses a participant makes before a switch: some styles switch at every access, some rarely.
 std::uint64_t slice(std::uint64_t style, std::mt19937_64& random) {
   switch (style) {
     case 0:

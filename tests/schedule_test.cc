@@ -1,8 +1,8 @@
-// The table under chosen interleavings: every access to shared memory is a point where another participant may run.
+// The table under chosen interleavings: at every access to shared memory another participant may run.
 //
 // Random schedules with stops and kills, for each scenario; all schedules with few switches for two participants and
-// short operations; and those that once went wrong. A failure prints the seed of its history: WEIR_SEED runs that
-// history first. Suites with Long in their name do the same for longer.
+// short operations; and those that once failed. A failure prints the seed of its history: WEIR_SEED runs that one
+// first. Suites with Long in their name do the same for longer.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ std::ostream& operator<<(std::ostream& out, const Tally& tally) {
 
 class Schedules : public ::testing::Test {
  protected:
-  // Printed also if it fails.
+  // Prints the tally also if the test fails.
   ~Schedules() override { std::cout << tally_; }
 
   World world_;
@@ -29,7 +29,7 @@ class Schedules : public ::testing::Test {
   Tally tally_;
 };
 
-// In a page without room a search for one looks at much of it.
+// In a page without room, the table searches most of the page, so a history takes longer.
 std::uint64_t weight(Scenario scenario) {
   return scenario == Scenario::full || scenario == Scenario::crowded ? 6 : scenario == Scenario::swept ? 2 : 1;
 }
@@ -92,6 +92,12 @@ std::vector<Duel> duels() {
   const std::array<std::int8_t, kKeys> two{2, 2, 2}, five{5, 2, 1};
   const std::vector<Action> there{charge({1, 1, 0})};
   const std::vector<Action> four{charge({1, 0, 0}), charge({1, 0, 0}), charge({1, 0, 0}), charge({1, 1, 0})};
+  const std::array<Algorithm, kKeys> logs{kLog, kBucket, kLog};
+  const std::array<std::int8_t, kKeys> fives{5, 2, 5};
+  const Action one = charge({1, 0, 0});
+  const std::vector<Action> reserved{charge({2, 1, 0}, Doing::reserve)}, gone{one, of_key(Doing::forget, 0)},
+      two_logs{charge({2, 0, 0}), charge({0, 0, 1})},
+      nearly_used{charge({4, 1, 0})};  // a log of five permits has a block of four lines
   const Action acquire = of_key(Doing::acquire, 2), release = of_key(Doing::release, 2);
   return {
       {"verdicts", plain, two, there, {charge({1, 1, 0})}, {charge({1, 1, 0})}},
@@ -103,51 +109,19 @@ std::vector<Duel> duels() {
       {"charge_and_reset", plain, two, there, {charge({1, 1, 0})}, {of_key(Doing::forget, 0)}},
       {"log_grows", log, five, four, {charge({1, 0, 0})}, {charge({1, 1, 0})}},
       {"log_shrinks", log, five, four, {charge({1, 0, 0})}, {charge({-3, 0, 0})}, 0},
-      {"two_new_logs", {kLog, kBucket, kLog}, {5, 2, 5}, {}, {charge({1, 0, 0})}, {charge({0, 0, 1})}},
+      {"two_new_logs", logs, fives, {}, {one}, {charge({0, 0, 1})}},
       {"log_leaves", log, five, four, {charge({1, 0, 0})}, {of_key(Doing::forget, 0)}},
       {"last_permit", log, five, {}, {acquire}, {of_key(Doing::acquire, 2, 1)}},
       {"handed_on", log, five, {acquire}, {release}, {of_key(Doing::acquire, 2, 1)}},
       {"same_id", plain, {1, 2, 2}, {}, {charge({1, 0, 0}, Doing::identified)}, {charge({1, 0, 0}, Doing::identified)}},
-      {"reservation",
-       plain,
-       two,
-       {charge({2, 1, 0}, Doing::reserve)},
-       {charge({1, 1, 0}, Doing::commit)},
-       {charge({1, 0, 0}, Doing::reserve)}},
+      {"reservation", plain, two, reserved, {charge({1, 1, 0}, Doing::commit)}, {charge({1, 0, 0}, Doing::reserve)}},
       {"slot_changes_hands", plain, two, there, {charge({1, 0, 0})}, {of_key(Doing::forget, 0), charge({0, 0, 2})}},
-      {"sweep_of_lines",
-       plain,
-       two,
-       {charge({1, 0, 0}), of_key(Doing::forget, 0)},
-       {of_key(Doing::sweep, 0)},
-       {charge({1, 0, 0})},
-       2,
-       false,
-       4},
+      {"sweep_of_lines", plain, two, gone, {of_key(Doing::sweep, 0)}, {charge({1, 0, 0})}, 2, false, 4},
       {"sweep_of_key", plain, two, there, {of_key(Doing::sweep, 0)}, {charge({1, 1, 0})}, 2, true},
       {"sweep_of_block", log, five, four, {of_key(Doing::sweep, 0)}, {charge({1, 0, 0})}, 2, true},
       {"counts_and_counts", log, five, four, {charge({1, 0, 0})}, {charge({-3, 0, 0})}, 0, false, 0, 0},
-      // A log of five has a block of four lines.
-      {"log_gives_its_block",
-       {kLog, kBucket, kLog},
-       {5, 2, 5},
-       {charge({4, 1, 0})},
-       {charge({0, 0, 1})},
-       {charge({1, 1, 0})},
-       2,
-       false,
-       0,
-       4},
-      {"counts_become_a_log",
-       {kLog, kBucket, kLog},
-       {5, 2, 5},
-       {charge({2, 0, 0}), charge({0, 0, 1})},
-       {charge({1, 0, 0}), charge({1, 0, 0})},
-       {of_key(Doing::forget, 2), charge({1, 0, 0})},
-       2,
-       false,
-       0,
-       4},
+      {"log_gives_its_block", logs, fives, nearly_used, {charge({0, 0, 1})}, {charge({1, 1, 0})}, 2, false, 0, 4},
+      {"counts_become_a_log", logs, fives, two_logs, {one, one}, {of_key(Doing::forget, 2), one}, 2, false, 0, 4},
   };
 }
 
@@ -186,13 +160,15 @@ const auto duel_name = [](const auto& param) { return param.param.name; };
 INSTANTIATE_TEST_SUITE_P(Of, AllSchedules, ::testing::ValuesIn(duels()), duel_name);
 INSTANTIATE_TEST_SUITE_P(Of, LongAllSchedules, ::testing::ValuesIn(duels()), duel_name);
 
-// An install that is not finished by who releases the word comes back later and holds it for an operation that is over:
-// the word is lost for ever. Millions of random schedules do not meet this; all of the following shape do.
+// A participant that releases a word must finish an install of that word. Otherwise the install ends later and holds
+// the word for an operation that is over, and the word is lost. Millions of random schedules do not reach this case;
+// the following schedules do.
 //
-// The owner, which settles a reservation on two keys, takes hold of its first word; a third changes the second key; the
-// owner goes some steps, the third changes it back, the helper, which wants the same as the owner, begins to install it
-// there, the owner goes some more; the third takes a ticket away, so that the owner finds nothing to settle any more
-// and goes on to other work without looking at the keys; then the helper ends what it had begun.
+// The owner settles a reservation on two keys, and holds its first word. A third participant changes the second key.
+// The owner makes some steps, and the third participant changes the key back. The helper, which wants the same as the
+// owner, begins to install the operation there, and the owner makes some more steps. Then the third participant takes
+// the ticket, so the owner finds nothing to settle, and goes on to other work without looking at the keys. Then the
+// helper ends its install.
 class ThreeSchedules : public Schedules {
  public:
   static constexpr std::size_t kOwner = 0, kHelper = 1, kThird = 2;
@@ -240,7 +216,7 @@ class ThreeSchedules : public Schedules {
     return end_all(play, {kOwner, kHelper, kThird});
   }
 
-  // The owner is killed instead, and another in its place goes on.
+  // Instead, the owner is killed, and another participant in its place goes on.
   std::string run_for_the_dead(const Plan& plan, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     Play play(world_, schedule_, plan);
     until(kOwner, 5, table::kHeld);
@@ -295,7 +271,7 @@ TEST_F(LongThreeSchedules, WithAnInstallForTheDeadAreExplained) {
   run_all(&ThreeSchedules::run_for_the_dead, 120, 60, 60);
 }
 
-// New keys of a full page take the places of others, one each.
+// Each new key in a full page evicts one key.
 TEST_F(Schedules, OfOneInAFullPageCountEachEviction) {
   Setting setting{.beginning = Beginning::full};
   setting.algorithms = {kBucket, kBucket, kBucket};

@@ -63,20 +63,18 @@ World::World()
                                     Algorithm::sliding_log, Algorithm::concurrency}) {
     for (std::int64_t permits = 1; permits <= kCapacityMax; ++permits) {
       const std::int64_t period = algorithm == Algorithm::sliding_log && permits % 2 == 0 ? kShort_us : kLong_us;
-      limits_.push_back(std::make_unique<const Limit>(algorithm == Algorithm::token_bucket
-                                                          ? make_bucket(algorithm, permits, period, permits).value()
-                                                          : make_window(algorithm, permits, period).value()));
+      limits_.push_back(std::make_unique<const Limit>(
+          algorithm == Algorithm::token_bucket ? algorithm::make_bucket(algorithm, permits, period, permits).value()
+                                               : algorithm::make_window(algorithm, permits, period).value()));
     }
   }
-  slight_ = limits_
-                .emplace_back(
-                    std::make_unique<const Limit>(make_bucket(Algorithm::token_bucket, 1'000, kLong_us, 1'000).value()))
-                .get();
+  const auto add_bucket = [&](std::int64_t permits, std::int64_t period) {
+    const Limit limit = algorithm::make_bucket(Algorithm::token_bucket, permits, period, permits).value();
+    return limits_.emplace_back(std::make_unique<const Limit>(limit)).get();
+  };
+  slight_ = add_bucket(1'000, kLong_us);
   kin_ = limit_for(Algorithm::token_bucket, kCapacityMax);
-  spent_ =
-      limits_
-          .emplace_back(std::make_unique<const Limit>(make_bucket(Algorithm::token_bucket, 1, 2 * kLong_us, 1).value()))
-          .get();
+  spent_ = add_bucket(1, 2 * kLong_us);
   hog_arena(region().arena_lines() - kHogged);
   for (const auto& limit : limits_) {  // met by the table, so that it has its fast way; numbers are the same for all
     Debit debit{.name = name_at(0, 1), .limit = limit.get(), .cost = 1};
@@ -90,14 +88,12 @@ World::World()
     if (limit->algorithm == Algorithm::sliding_log) registry_->number_of(*limit, kTester, 0, table::Form::compact);
   }
   beginnings_[0] = snapshot();
-  fill_page(*spent_);
-  beginnings_[1] = snapshot();
-  restore(beginnings_[0]);
-  fill_page(*slight_);
-  beginnings_[2] = snapshot();
-  restore(beginnings_[0]);
-  fill_page(*kin_);
-  beginnings_[3] = snapshot();
+  const Limit* const fillers[] = {spent_, slight_, kin_};  // in the order of Beginning
+  for (std::size_t i = 0; i < std::size(fillers); ++i) {
+    restore(beginnings_[0]);
+    fill_page(*fillers[i]);
+    beginnings_[i + 1] = snapshot();
+  }
   const char* limits = reinterpret_cast<const char*>(&region().limit(0));
   limits_met_.assign(limits, limits + sizeof(table::RegistryEntry) * table::kLimitsMax);
 }
@@ -137,10 +133,10 @@ void World::fill_page(const Limit& limit) {
 // Keeps so much of the arena in the tester's own hands that the rest is small.
 void World::hog_arena(std::uint64_t free_lines) {
   std::uint32_t place = 0;
-  while (pending_block(tester_, place)) ++place;
+  while (table::pending_block(tester_, place)) ++place;
   std::uint64_t free = table::free_lines(region());
   for (unsigned block_class = table::kClasses; block_class-- > 0;) {
-    while (free >= free_lines + (std::uint64_t{1} << block_class) && take_block(tester_, place, block_class)) {
+    while (free >= free_lines + (std::uint64_t{1} << block_class) && table::take_block(tester_, place, block_class)) {
       free -= std::uint64_t{1} << block_class;
       ++place;
     }
@@ -188,7 +184,7 @@ void World::jump() {
 void World::recover(std::uint64_t who) {
   Actor actor(region(), who);
   actor.recover();
-  give_all_blocks(actor);
+  table::give_all_blocks(actor);
   if (!setting_.are_limits_new) return;
   const Schedule::Pause pause;  // it looks at every limit that there can be
   registry_->recover(who);
@@ -218,7 +214,7 @@ void World::perform(Actor& actor, Action& action) {
       break;
     case Doing::sweep: {
       table::SlotReader reader(actor, *registry_);
-      sweep_page(actor, reader, region().page(0), now);
+      table::sweep_page(actor, reader, region().page(0), now);
       break;
     }
   }
@@ -337,7 +333,8 @@ State World::look() {
     state.used[k] = used_in(word);
     if ((setting_.rules.holds >> k & 1) == 0) continue;
     const auto content = reader.read(word);
-    for (const Hold& hold : content ? std::get<Holds>(content->cell.state()) : Holds{}) {
+    for (const algorithm::Hold& hold :
+         content ? std::get<algorithm::Holds>(content->cell.state()) : algorithm::Holds{}) {
       for (std::size_t id = 0; id < kIds; ++id) {
         if (hold.id == hold_id(id) && hold.expires_us > clock_->now_us)
           state.held[k] |= static_cast<std::uint8_t>(1u << id);

@@ -1,9 +1,9 @@
-// A small table for schedules: one page, three keys that are placed at will, little room for blocks.
+// A small table for schedules: one page, three keys placed as the test wants, little room for blocks.
 //
-// It is made once and put back to a known beginning before each history. It performs actions as a store would, says
-// what stands in it in the words of the model, and whether anything is broken that no answer shows: a mark that
-// nobody removes, a key twice, a key that cannot be found, a block that is lost or has two owners, a stranger that was
-// harmed. For one thread, whose fibers may all use it. Tested by all of schedule_test.cc.
+// It is made once and restored before each history. It performs actions as a store would and describes its content in
+// the words of the model. It also finds damage that no answer shows: a mark that stays, a duplicate key, a key that
+// cannot be found, a block that is lost or has two owners, a stranger's key that changed. For one thread, whose fibers
+// may all use it. Tested by all of schedule_test.cc.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace weir::test {
 
-// Every reading is a moment at which another may run.
+// At every reading of this clock, another participant may run.
 class StoppedClock final : public Clock {
  public:
   Micros now() const override;
@@ -24,9 +24,9 @@ class StoppedClock final : public Clock {
 
 enum class Beginning : std::uint8_t {
   empty,
-  full,     // of keys that have nothing left to spend
-  crowded,  // of keys that have spent little
-  kin,      // of keys under the limit of those that come
+  full,     // of keys that have used their whole limit
+  crowded,  // of keys that have used little
+  kin,      // of keys with the limit of the keys under test
 };
 
 // How the keys of a history lie and what their limits are.
@@ -67,7 +67,6 @@ class World {
   const table::Region& region() const { return table_->region(); }
   table::Unit& slot(std::size_t line, std::size_t i) { return region().page(0).slots[line][i]; }
   std::uint64_t evicted();
-  // Keys, as the participants have counted them, and as they are.
 
  private:
   struct Span {
@@ -108,8 +107,8 @@ class World {
   std::array<table::Name, kKeys> names_{};
   std::array<const Limit*, kKeys> key_limits_{};
   std::int8_t epoch_ = 0;
-  // Every action has a time of its own, but with buckets: one that is asked at an earlier time than it was charged at
-  // has spent a little more than it has.
+  // Every action has its own time, except with buckets: a bucket at an earlier time than its last charge seems to have
+  // used a little more than it has.
   bool ticks_ = true;
   std::string trouble_;
 };

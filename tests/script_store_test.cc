@@ -1,6 +1,6 @@
-// The script against the memory store: whatever a store can be asked, both answer alike, at the same time on their
-// clocks. Charges of several keys, looks, overdrafts, ids, reservations, permits in flight, keys that are forgotten,
-// limits that change. The script runs in process, with scripted time, up to eight requests a call.
+// The script against the memory store: both answer every request of a store alike, at the same time on their clocks.
+// Charges of several keys, peeks, overdrafts, ids, reservations, permits in flight, expired keys, limits that change.
+// The script runs in process, with scripted time, up to eight requests a call.
 
 #include <gtest/gtest.h>
 
@@ -18,10 +18,10 @@
 namespace weir::test {
 namespace {
 
-using What = ScriptRequest::What;
-using Ruling = ScriptRequest::Ruling;
+using What = fleet::ScriptRequest::What;
+using Ruling = fleet::ScriptRequest::Ruling;
 
-// One request, with all that it points to.
+// One request, and all that it refers to.
 struct Asked {
   What what = What::charge;
   std::vector<std::string> keys;
@@ -29,10 +29,10 @@ struct Asked {
   std::string id;
   std::vector<Decision> decisions;
   std::vector<std::int64_t> reserved;
-  ScriptRequest request;
+  fleet::ScriptRequest request;
 };
 
-class ScriptStore : public StoreTest<MemoryStore> {
+class ScriptStore : public StoreTest {
  protected:
   ScriptStore() {
     for (const Algorithm algorithm : kChecked) {
@@ -59,7 +59,7 @@ class ScriptStore : public StoreTest<MemoryStore> {
     std::shuffle(all.begin(), all.end(), dice_);
     all.resize(static_cast<std::size_t>(is_single ? 1 : in(1, 3)));
     for (const std::size_t key : all) asked.keys.push_back("k" + std::to_string(key));
-    if (asked.what == What::once) asked.id += asked.keys[0];  // it is known by whom it is about
+    if (asked.what == What::once) asked.id += asked.keys[0];  // the script stores an id with the subject of its request
     for (std::size_t i = 0; i < all.size(); ++i) {
       const bool in_flight = asked.what == What::acquire || asked.what == What::release;
       const Limit& limit = in_flight ? holds_[in(1, 10) == 1 ? 1 : 0] : limit_for(all[i]);
@@ -78,9 +78,13 @@ class ScriptStore : public StoreTest<MemoryStore> {
                      .reserved = asked.reserved};
   }
 
-  // What the memory store says, in the words of the script.
-  void compare(Asked& asked, MemoryStore& store, std::int64_t now) {
+  // Makes the same request to the memory store, and compares both answers.
+  void compare(Asked& asked, store::MemoryStore& store, std::int64_t now) {
     const Ruling ruling = asked.request.ruling;
+    const auto alone = [](const Result<Decision>& decision) -> Result<Verdict> {
+      if (!decision) return fail(decision.error());
+      return Verdict{.allowed = decision->allowed, .decisions = {*decision}};
+    };
     const auto verdict = [&]() -> Result<Verdict> {
       switch (asked.what) {
         case What::charge:
@@ -93,16 +97,10 @@ class ScriptStore : public StoreTest<MemoryStore> {
           return store.reserve(asked.charges, asked.id, asked.request.lasts, now);
         case What::commit:
           return store.commit(asked.charges, asked.id, now);
-        case What::look: {
-          const auto decision = store.preview(asked.charges[0], now);
-          if (!decision) return fail(decision.error());
-          return Verdict{.allowed = decision->allowed, .decisions = {*decision}};
-        }
-        case What::acquire: {
-          const auto decision = store.acquire(asked.charges[0], asked.id, now);
-          if (!decision) return fail(decision.error());
-          return Verdict{.allowed = decision->allowed, .decisions = {*decision}};
-        }
+        case What::look:
+          return alone(store.preview(asked.charges[0], now));
+        case What::acquire:
+          return alone(store.acquire(asked.charges[0], asked.id, now));
         case What::release:
         case What::undo:
         case What::forget:
@@ -137,11 +135,11 @@ class ScriptStore : public StoreTest<MemoryStore> {
     }
   }
 
-  void forget(MemoryStore& store, std::int64_t now) {
+  void forget(store::MemoryStore& store, std::int64_t now) {
     const std::string key = "k" + std::to_string(in(0, 8));
     const Charge charge{.key = key};
-    ScriptRequest request{.what = What::forget, .charges = {&charge, 1}};
-    ScriptCall call("");
+    fleet::ScriptRequest request{.what = What::forget, .charges = {&charge, 1}};
+    fleet::ScriptCall call("");
     ASSERT_TRUE(call.add(request));
     ASSERT_TRUE(redis_.call(database_, now, call));
     const auto forgotten = store.reset(key, now);
@@ -151,7 +149,7 @@ class ScriptStore : public StoreTest<MemoryStore> {
     }
   }
 
-  // Redis would have done so.
+  // Removes expired keys, as Redis does.
   void expire(std::int64_t now) {
     std::erase_if(database_.expires_ms, [&](const auto& one) {
       if (one.second * 1'000 > now) return false;
@@ -162,18 +160,18 @@ class ScriptStore : public StoreTest<MemoryStore> {
 
   std::mt19937_64 dice_ = seeded();
   std::vector<Limit> limits_, holds_;
-  LuaRedis redis_{redis_script()};
+  LuaRedis redis_{fleet::redis_script()};
   LuaDatabase database_;
 };
 
 TEST_F(ScriptStore, AnswersLikeTheMemoryStore) {
   for (int round = 0; round < 60; ++round) {
-    const auto store = StoreTest::make();
+    const auto store = make();
     database_ = {};
     for (int turn = 0; turn < 120; ++turn) {
       const std::int64_t now = clock_->now().count();
       std::deque<Asked> asked;
-      ScriptCall call("");
+      fleet::ScriptCall call("");
       for (std::int64_t left = in(1, 8); left > 0; --left) {
         make_up(asked.emplace_back());
         if (call.add(asked.back().request)) continue;

@@ -1,13 +1,10 @@
-// What the Redis script does around the arithmetic: all or none, kept conversions, refusals, calendars, what it
-// forgets. In process, on a map of strings with scripted time; redis_script_test.cc runs the same script on a real
-// server.
+// What the Redis script does around the arithmetic: all or none, kept conversions, refusals, calendars, expiry. In
+// process, on a map of strings with scripted time; redis_script_test.cc runs the same script on a real server.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <deque>
-#include <memory>
-#include <random>
 #include <vector>
 
 #include "algorithm/calendar.h"
@@ -17,16 +14,15 @@
 #include "fleet/script_call.h"
 #include "lua_redis.h"
 #include "seed.h"
+#include "store_fixture.h"
 
 namespace weir::test {
 namespace {
 
-constexpr std::int64_t kNow = 1'794'701'843'991'953;
+using What = fleet::ScriptRequest::What;
+using Ruling = fleet::ScriptRequest::Ruling;
 
-using What = ScriptRequest::What;
-using Ruling = ScriptRequest::Ruling;
-
-// What came of one request.
+// The outcome of one request.
 struct Played {
   bool is_late = false;
   Ruling ruling = Ruling::denied;
@@ -40,18 +36,18 @@ class Script : public ::testing::Test {
                      Micros lasts = Micros{60'000'000}) {
     Played played{.decisions = std::vector<Decision>(charges.size()),
                   .reserved = std::vector<std::int64_t>(charges.size())};
-    ScriptRequest request{.what = what,
-                          .charges = charges,
-                          .id = id,
-                          .lasts = lasts,
-                          .charged_us = charged_us_,
-                          .decisions = played.decisions,
-                          .reserved = played.reserved};
-    ScriptCall call("");
+    fleet::ScriptRequest request{.what = what,
+                                 .charges = charges,
+                                 .id = id,
+                                 .lasts = lasts,
+                                 .charged_us = charged_us_,
+                                 .decisions = played.decisions,
+                                 .reserved = played.reserved};
+    fleet::ScriptCall call("");
     EXPECT_TRUE(call.add(request));
     const auto read = redis_.call(database_, now, call, deadline_us_, window_of_);
     if (!read) return fail(read.error());
-    played.is_late = *read == ScriptCall::Read::late;
+    played.is_late = *read == fleet::ScriptCall::Read::late;
     played.ruling = request.ruling;
     if (played.ruling == Ruling::no_state) return fail(ErrorCode::unavailable, "no state of this version");
     return played;
@@ -67,11 +63,11 @@ class Script : public ::testing::Test {
   }
   std::string& value(char mark) {
     std::string name;
-    append_redis_key(name, "", mark, "k", "k");
+    fleet::append_redis_key(name, "", mark, "k", "k");
     return database_.values[name];
   }
 
-  LuaRedis redis_{redis_script()};
+  LuaRedis redis_{fleet::redis_script()};
   LuaDatabase database_;
   std::int64_t deadline_us_ = 0, window_of_ = 0, charged_us_ = 0;
   const Limit minute_ = compile("5/minute", Algorithm::fixed_window).value();
@@ -92,7 +88,7 @@ TEST_F(Script, ChargesAllOrNone) {
   EXPECT_EQ(played->ruling, Ruling::denied);
   EXPECT_FALSE(played->decisions[1].allowed);
   EXPECT_TRUE(played->decisions[0].allowed);
-  EXPECT_EQ(played->decisions[0].remaining, 4) << "what it holds, not what it would hold";
+  EXPECT_EQ(played->decisions[0].remaining, 4) << "what is left without this request";
   EXPECT_EQ(played->decisions[2].remaining, 2);
   EXPECT_EQ(database_.values, before.values);
 }
@@ -137,24 +133,24 @@ TEST_F(Script, RefusesAForeignValue) {
     for (const std::string& foreign : {std::string("hello"), std::string(40, 'x'), std::string(44, 'x'),
                                        std::string(50, 'x'), std::string(100, '1')}) {
       database_ = {};
-      value(redis_mark(limit->algorithm)) = foreign;
+      value(fleet::redis_mark(limit->algorithm)) = foreign;
       const auto played = charge({{"k", limit, 1}});
       ASSERT_FALSE(played);
       EXPECT_NE(played.error().message.find("no state of this version"), std::string::npos) << played.error().message;
-      EXPECT_EQ(value(redis_mark(limit->algorithm)), foreign);
+      EXPECT_EQ(value(fleet::redis_mark(limit->algorithm)), foreign);
     }
   }
   value('c') = "hello";
   EXPECT_FALSE(ask(What::acquire, {{"k", &holds_, 1}}, kNow, "a"));
 }
 
-// Nor are those who are asked for with it charged in vain.
+// The other requests of the call are charged.
 TEST_F(Script, RefusesAForeignValueAlone) {
   value('t') = std::string(44, 'x');
   const std::vector<Charge> charges{{"a", &bucket_, 1}, {"k", &bucket_, 1}, {"b", &bucket_, 1}};
   std::vector<Decision> decisions(3);
-  std::vector<ScriptRequest> requests(3);
-  ScriptCall call("");
+  std::vector<fleet::ScriptRequest> requests(3);
+  fleet::ScriptCall call("");
   for (std::size_t i = 0; i < 3; ++i) {
     requests[i] = {.charges = std::span(charges).subspan(i, 1), .decisions = std::span(decisions).subspan(i, 1)};
     ASSERT_TRUE(call.add(requests[i]));
@@ -172,8 +168,8 @@ TEST_F(Script, TakesNoMoreIdsThanItCanName) {
   std::vector<std::string> ids;
   for (int i = 0; i < 300; ++i) ids.push_back(std::to_string(i));
   std::vector<Decision> decisions(300);
-  std::vector<ScriptRequest> requests(300);
-  ScriptCall call("");
+  std::vector<fleet::ScriptRequest> requests(300);
+  fleet::ScriptCall call("");
   std::size_t added = 0;
   for (; added < 300; ++added) {
     requests[added] = {.what = What::acquire,
@@ -182,7 +178,7 @@ TEST_F(Script, TakesNoMoreIdsThanItCanName) {
                        .decisions = std::span(decisions).subspan(added, 1)};
     if (!call.add(requests[added])) break;
   }
-  EXPECT_EQ(added, kScriptKeysMax);
+  EXPECT_EQ(added, fleet::kScriptKeysMax);
 }
 
 // The name of a key says its algorithm, and so does its state: another's is not misread.
@@ -195,7 +191,7 @@ TEST_F(Script, RefusesTheStateOfAnotherAlgorithm) {
       database_ = {};
       ASSERT_TRUE(charge({{"k", first, 1}}));
       EXPECT_TRUE(decide({"k", second, 1}).allowed) << "each has its own";
-      value(redis_mark(second->algorithm)) = value(redis_mark(first->algorithm));
+      value(fleet::redis_mark(second->algorithm)) = value(fleet::redis_mark(first->algorithm));
       EXPECT_FALSE(charge({{"k", second, 1}}));
     }
   }
@@ -210,10 +206,10 @@ TEST_F(Script, PeeksWithoutWriting) {
   EXPECT_EQ(database_.values, before);
 }
 
-// A caller whose clock differs sends the windows of its own time; the server picks by its clock.
+// A caller whose clock differs sends the windows of its own time; the script picks one by the clock of Redis.
 TEST_F(Script, PicksTheCalendarWindowByTheServersClock) {
   const Limit day = compile("2/calendar_day Europe/Berlin").value();
-  const Window today = day.calendar->window_at(kNow);
+  const algorithm::Window today = day.calendar->window_at(kNow);
   const Charge one{"k", &day, 1};
   const std::int64_t evening = today.end_us - 1'000'000;
   for (const std::int64_t callers_time : {evening, evening + 2'000'000, evening - 3'600'000'000}) {
@@ -227,12 +223,12 @@ TEST_F(Script, PicksTheCalendarWindowByTheServersClock) {
   for (const std::int64_t servers_time : {today.next_end_us, today.start_us - 86'400'000'001}) {
     const auto apart = charge({one}, servers_time);
     ASSERT_TRUE(apart) << apart.error().message;
-    EXPECT_TRUE(apart->is_late) << "which teaches the time, to ask again by";
+    EXPECT_TRUE(apart->is_late) << "the reply has the time of Redis, for the next call";
     EXPECT_EQ(database_.values.size(), 1u) << "and charges nothing";
   }
 }
 
-TEST_F(Script, ForgetsAKeyThatHoldsNothingAnyMore) {
+TEST_F(Script, RemovesAKeyThatIsFullAgain) {
   for (const Limit* limit : {&minute_, &bucket_, &log_}) {
     ASSERT_TRUE(decide({"k", limit, 2}).allowed);
     EXPECT_EQ(database_.values.size(), 1u);
@@ -245,7 +241,7 @@ TEST_F(Script, ForgetsAKeyThatHoldsNothingAnyMore) {
   EXPECT_EQ(ask(What::release, {{"k", nullptr}}, kNow, "a")->ruling, Ruling::denied) << "it is not held any more";
 }
 
-// What has left the window leaves the string too, once it is more than what lives.
+// Expired events are removed from the string once they are more than the events in the window.
 TEST_F(Script, CompactsALogWhoseDeadAreMoreThanItsLiving) {
   const Limit limit = compile("50/s", Algorithm::sliding_log).value();
   std::size_t longest = 0;
@@ -256,15 +252,15 @@ TEST_F(Script, CompactsALogWhoseDeadAreMoreThanItsLiving) {
   EXPECT_LE(longest, 50u + 16u * (64 + 2 * 50 + 2));
 }
 
-// A prefix in the order of arrival is admitted, also between other requests, and the key is written once.
+// Requests of one key are decided in the order of the call, also between other requests, and the key is written once.
 TEST_F(Script, DecidesManyRequestsOfOneCallInTheirOrder) {
   for (const Limit* limit : {&minute_, &log_, &bucket_}) {
     database_ = {};
     const std::vector<Charge> ones(4, Charge{"k", limit, 1});
     const std::vector<Charge> both{{"k", limit, 1}, {"other", &minute_, 1}};
     std::vector<Decision> decisions(6);
-    std::deque<ScriptRequest> requests;
-    ScriptCall call("");
+    std::deque<fleet::ScriptRequest> requests;
+    fleet::ScriptCall call("");
     const auto add = [&](std::span<const Charge> charges, std::size_t at) {
       requests.push_back({.charges = charges, .decisions = std::span(decisions).subspan(at, charges.size())});
       EXPECT_TRUE(call.add(requests.back()));
@@ -277,8 +273,8 @@ TEST_F(Script, DecidesManyRequestsOfOneCallInTheirOrder) {
     LuaDatabase apart;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       std::vector<Decision> alone(requests[i].charges.size());
-      ScriptRequest again{.charges = requests[i].charges, .decisions = alone};
-      ScriptCall single("");
+      fleet::ScriptRequest again{.charges = requests[i].charges, .decisions = alone};
+      fleet::ScriptCall single("");
       single.add(again);
       ASSERT_TRUE(redis_.call(apart, kNow, single));
       EXPECT_EQ(again.ruling, requests[i].ruling) << i;
@@ -288,37 +284,37 @@ TEST_F(Script, DecidesManyRequestsOfOneCallInTheirOrder) {
   }
 }
 
-TEST_F(Script, TakesOneLimitAKeyInACallAndABoundedNumberOfKeys) {
+TEST_F(Script, AcceptsOneLimitForAKeyInACallAndABoundedNumberOfKeys) {
   const Limit other = compile("6/minute", Algorithm::fixed_window).value();
   const Charge first{"k", &minute_}, second{"k", &other}, third{"k", &minute_};
   Decision decisions[3];
-  ScriptRequest one{.charges = {&first, 1}, .decisions = {&decisions[0], 1}};
-  ScriptRequest two{.charges = {&second, 1}, .decisions = {&decisions[1], 1}};
-  ScriptRequest three{.charges = {&third, 1}, .decisions = {&decisions[2], 1}};
-  ScriptCall call("");
+  fleet::ScriptRequest one{.charges = {&first, 1}, .decisions = {&decisions[0], 1}};
+  fleet::ScriptRequest two{.charges = {&second, 1}, .decisions = {&decisions[1], 1}};
+  fleet::ScriptRequest three{.charges = {&third, 1}, .decisions = {&decisions[2], 1}};
+  fleet::ScriptCall call("");
   EXPECT_TRUE(call.add(one));
   EXPECT_FALSE(call.add(two));
   EXPECT_TRUE(call.add(three));
   EXPECT_EQ(call.requests(), 2u);
   std::deque<std::string> names;
   std::deque<Charge> charges;
-  std::deque<ScriptRequest> requests;
-  while (call.keys() <= kScriptKeysMax) {
+  std::deque<fleet::ScriptRequest> requests;
+  while (call.keys() <= fleet::kScriptKeysMax) {
     names.push_back("key" + std::to_string(names.size()));
     charges.push_back({names.back(), &minute_});
     requests.push_back({.charges = {&charges.back(), 1}, .decisions = {&decisions[1], 1}});
     if (!call.add(requests.back())) break;
   }
-  EXPECT_EQ(call.keys(), kScriptKeysMax);
+  EXPECT_EQ(call.keys(), fleet::kScriptKeysMax);
   ASSERT_TRUE(redis_.call(database_, kNow, call));
-  EXPECT_EQ(database_.values.size(), kScriptKeysMax);
+  EXPECT_EQ(database_.values.size(), fleet::kScriptKeysMax);
 }
 
 TEST_F(Script, BelievesNoReplyThatDoesNotFit) {
   const std::vector<Charge> charges{{"a", &minute_}, {"b", &bucket_}};
   std::vector<Decision> decisions(2);
-  ScriptRequest request{.charges = charges, .decisions = decisions};
-  ScriptCall call("");
+  fleet::ScriptRequest request{.charges = charges, .decisions = decisions};
+  fleet::ScriptCall call("");
   ASSERT_TRUE(call.add(request));
   const auto reply = redis_.call(database_, kNow, call.words(0, kNow)).value();
   ASSERT_TRUE(call.read(reply));
@@ -333,13 +329,11 @@ TEST_F(Script, BelievesNoReplyThatDoesNotFit) {
   EXPECT_FALSE(call.read(wrong));
 }
 
-// A charge that is taken back while others go on: windows and logs are as if it had never been, a bucket at most by the
-// refill of the time between poorer, and never richer.
-TEST_F(Script, TakesAChargeBackAndGivesNothingAway) {
+// A charge is undone while others go on. Windows and logs are then as if it had never been made. A bucket has at most
+// the refill of the time between less, and never more.
+TEST_F(Script, UndoesAChargeAndFreesNothingElse) {
   auto dice = seeded();
-  const auto in = [&](std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(dice);
-  };
+  const auto in = [&](std::int64_t low, std::int64_t high) { return pick(dice, low, high); };
   for (const Algorithm algorithm : kAlgorithms) {
     if (algorithm == Algorithm::concurrency) continue;
     const Limit limit = compile("1000/s", algorithm).value();
@@ -367,12 +361,12 @@ TEST_F(Script, TakesAChargeBackAndGivesNothingAway) {
       ASSERT_TRUE(ask(What::undo, {{"k", &limit, cost}}, now));
       for (int i = 0; i < 3; ++i, now += in(0, 600'000)) {
         const auto [with_it, without_it] = both(in(1, 10));
-        EXPECT_LE(with_it.remaining, without_it.remaining) << to_string(algorithm) << ", round " << round;
-        if (!is_bucket(algorithm)) {
-          EXPECT_EQ(with_it, without_it) << to_string(algorithm) << ", round " << round;
+        EXPECT_LE(with_it.remaining, without_it.remaining) << weir::to_string(algorithm) << ", round " << round;
+        if (!algorithm::is_bucket(algorithm)) {
+          EXPECT_EQ(with_it, without_it) << weir::to_string(algorithm) << ", round " << round;
         } else {
           const std::int64_t lost = (now - charged) / 1'000 + 1;  // permits that refill in that time
-          EXPECT_GE(with_it.remaining, without_it.remaining - std::min(lost, cost)) << to_string(algorithm);
+          EXPECT_GE(with_it.remaining, without_it.remaining - std::min(lost, cost)) << weir::to_string(algorithm);
         }
       }
     }
@@ -383,9 +377,7 @@ TEST_F(Script, TakesAChargeBackAndGivesNothingAway) {
 // Both ways decide alike and leave the same states, also if several write-backs of a call have one ticket.
 TEST_F(Script, WritesBackAlikeWithRunsAndAlone) {
   auto dice = seeded();
-  const auto in = [&](std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(dice);
-  };
+  const auto in = [&](std::int64_t low, std::int64_t high) { return pick(dice, low, high); };
   struct Key {
     std::string name;
     Limit low, high;
@@ -413,7 +405,7 @@ TEST_F(Script, WritesBackAlikeWithRunsAndAlone) {
     }
     const auto play = [&](LuaDatabase& database, bool has_looks) {
       std::vector<Decision> decisions(written.size() + charged.size()), looks(written.size());
-      std::deque<ScriptRequest> requests;
+      std::deque<fleet::ScriptRequest> requests;
       for (std::size_t i = 0; i < written.size(); i += at_once) {
         const std::size_t count = std::min(at_once, written.size() - i);
         requests.push_back({.what = What::write_back,
@@ -429,8 +421,8 @@ TEST_F(Script, WritesBackAlikeWithRunsAndAlone) {
       for (std::size_t i = 0; has_looks && i < written.size(); ++i) {
         requests.push_back({.what = What::look, .charges = {&written[i], 1}, .decisions = {&looks[i], 1}});
       }
-      ScriptCall call("");
-      for (ScriptRequest& request : requests) EXPECT_TRUE(call.add(request));
+      fleet::ScriptCall call("");
+      for (fleet::ScriptRequest& request : requests) EXPECT_TRUE(call.add(request));
       const auto read = redis_.call(database, now, call);
       EXPECT_TRUE(read) << read.error().message;
       return std::pair(decisions, requests[0].ruling);
@@ -459,7 +451,7 @@ TEST_F(Script, WritesBackAlikeWithRunsAndAlone) {
   EXPECT_GT(with_runs, 1'000);
 }
 
-// One of its keys has a value of somebody else: that stays, and the others are written, once.
+// One key of a write-back has the value of another program: it stays, and the other keys are written, once.
 TEST_F(Script, WritesTheOthersBackIfOneKeyIsNoState) {
   value('f') = "not ours";
   const std::vector<Charge> charges{{"k", &minute_, 1}, {"other", &minute_, 3}};

@@ -1,4 +1,4 @@
-// A history is planned before it is played: what a reservation costs in the end, the second one must know at once. See
+// A history is planned before it is played: the second play must know at once what a reservation costs in the end. See
 // settlement.h.
 
 #include "settlement.h"
@@ -22,10 +22,10 @@ class Histories {
   Histories(Algorithm algorithm, std::uint64_t seed, const MakeReserver& make)
       : random_(seed), real_(make()), other_(make()) {
     permits_ = pick(random_, 1, 3) == 1 ? pick(random_, 1, 9) : 100;
-    limit_ = is_bucket(algorithm) ? *make_bucket(algorithm, permits_, kPeriod, permits_)
-                                  : *make_window(algorithm, permits_, kPeriod);
-    told_ = "seed " + std::to_string(seed) + ", " + std::string(to_string(algorithm)) + " " + std::to_string(permits_) +
-            "/minute\n";
+    limit_ = algorithm::is_bucket(algorithm) ? *algorithm::make_bucket(algorithm, permits_, kPeriod, permits_)
+                                             : *algorithm::make_window(algorithm, permits_, kPeriod);
+    told_ = "seed " + std::to_string(seed) + ", " + std::string(weir::to_string(algorithm)) + " " +
+            std::to_string(permits_) + "/minute\n";
   }
 
   std::optional<std::string> play() {
@@ -56,7 +56,7 @@ class Histories {
     }
   }
 
-  // What happens when. Only whether it is admitted is still open.
+  // The times and costs of the history. The play shows what is admitted.
   void plan() {
     std::int64_t now = kStart, settled_at = 0;
     for (int i = 0; i < kSteps; ++i) {
@@ -122,7 +122,7 @@ class Histories {
     if (real.remaining > other.remaining || real.reset_after < other.reset_after) {
       return "  but without the refunds it would be " + to_string(other) + ", and it is " + to_string(real);
     }
-    if (open_.empty() && !is_bucket(limit_.algorithm) && !(real == other)) {
+    if (open_.empty() && !algorithm::is_bucket(limit_.algorithm) && !(real == other)) {
       return "  but nothing is open, and " + to_string(real) + " should be " + to_string(other);
     }
     return {};

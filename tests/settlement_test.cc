@@ -1,13 +1,12 @@
 // A settled reservation goes back to when it was charged: in the oracle, in the table and in the script.
 //
-// First what was seen to go wrong, as it was reported. Then random histories, each held against the same history
-// without the permits that came back (settlement.h). A real Redis plays them in fleet_scenario_test.cc.
+// First the reported errors. Then random histories, each compared with the same history without the refunds
+// (settlement.h). fleet_scenario_test.cc plays them on a real Redis.
 
 #include "settlement.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <map>
 
 #include "fleet/redis_script.h"
@@ -79,7 +78,7 @@ class TableReserver final : public Reserver {
   Decision commit(const Limit& limit, std::string_view id, std::int64_t actual, std::int64_t now) override {
     return first(store_->commit(one(limit, actual, now), id, now));
   }
-  MemoryStore& store() { return *store_; }
+  store::MemoryStore& store() { return *store_; }
 
  private:
   std::span<const Charge> one(const Limit& limit, std::int64_t cost, std::int64_t now) {
@@ -93,7 +92,7 @@ class TableReserver final : public Reserver {
   }
 
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
-  std::unique_ptr<MemoryStore> store_ = MemoryStore::open({.keys = 1'000}, clock_).value();
+  std::unique_ptr<store::MemoryStore> store_ = store::MemoryStore::open({.keys = 1'000}, clock_).value();
   Charge charge_{};
 };
 
@@ -114,22 +113,22 @@ class LuaReserver final : public Reserver {
   }
 
  private:
-  using What = ScriptRequest::What;
+  using What = fleet::ScriptRequest::What;
   Decision ask(What what, const Limit& limit, std::string_view id, std::int64_t cost, std::int64_t now) {
     const Charge charge{.key = "k", .limit = &limit, .cost = cost};
     Decision decision;
     std::int64_t reserved = 0;
-    ScriptRequest request{.what = what,
-                          .charges = {&charge, 1},
-                          .id = id,
-                          .lasts = kLasts,
-                          .decisions = {&decision, 1},
-                          .reserved = {&reserved, 1}};
-    ScriptCall call("");
+    fleet::ScriptRequest request{.what = what,
+                                 .charges = {&charge, 1},
+                                 .id = id,
+                                 .lasts = kLasts,
+                                 .decisions = {&decision, 1},
+                                 .reserved = {&reserved, 1}};
+    fleet::ScriptCall call("");
     EXPECT_TRUE(call.add(request));
     const auto read = redis_->call(database_, now, call);
     EXPECT_TRUE(read) << read.error().message;
-    EXPECT_NE(request.ruling, ScriptRequest::Ruling::missing);
+    EXPECT_NE(request.ruling, fleet::ScriptRequest::Ruling::missing);
     return decision;
   }
 
@@ -137,13 +136,13 @@ class LuaReserver final : public Reserver {
   LuaDatabase database_;
 };
 
-// Whoever keeps reservations.
+// A kind of Reserver.
 struct Kept {
   const char* name;
   MakeReserver make;
 };
 std::vector<Kept> all_kept() {
-  const auto redis = std::make_shared<LuaRedis>(redis_script());
+  const auto redis = std::make_shared<LuaRedis>(fleet::redis_script());
   return {{"oracle", [] { return std::make_unique<OracleReserver>(); }},
           {"table", [] { return std::make_unique<TableReserver>(); }},
           {"script", [redis] { return std::make_unique<LuaReserver>(redis); }}};
@@ -157,7 +156,8 @@ std::int64_t admitted_at_once(Reserver& key, const Limit& limit, std::int64_t no
   return admitted;
 }
 
-// Nine reservations of all there is, one every other minute, all cancelled in one microsecond: that admitted 1,000.
+// Nine reservations of the whole limit, one every other minute, all cancelled in one microsecond. They once admitted
+// 1,000.
 TEST_P(Settlement, OfManyInOneMomentAdmitsTheLimitOnce) {
   const Limit limit = limit_of("100/minute", GetParam());
   for (const Kept& kept : all_kept()) {
@@ -193,7 +193,7 @@ TEST_P(Settlement, OfALateCommitForgivesNothingThatOthersSpent) {
 
 // The rule's period has changed since: the state of the old period gets the refund, and the new one stays as it is.
 TEST_P(Settlement, GoesToTheStateThatWasCharged) {
-  if (is_bucket(GetParam())) GTEST_SKIP() << "a bucket is one state under all its limits";
+  if (algorithm::is_bucket(GetParam())) GTEST_SKIP() << "a bucket is one state under all its limits";
   const Limit minute = limit_of("100/minute", GetParam()), hour = limit_of("100/hour", GetParam());
   for (const Kept& kept : all_kept()) {
     const auto key = kept.make();
@@ -226,12 +226,8 @@ class SettlementLong : public Settlement {};
 
 TEST_P(SettlementLong, NeverLeavesLessUsedInThousandsOfHistories) { play_on_all(GetParam(), 3'000); }
 
-constexpr std::array kSettled = {Algorithm::fixed_window, Algorithm::sliding_window, Algorithm::sliding_log,
-                                 Algorithm::token_bucket, Algorithm::leaky_meter,    Algorithm::leaky_bucket};
-INSTANTIATE_TEST_SUITE_P(Of, Settlement, ::testing::ValuesIn(kSettled),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
-INSTANTIATE_TEST_SUITE_P(Of, SettlementLong, ::testing::ValuesIn(kSettled),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
+INSTANTIATE_TEST_SUITE_P(Of, Settlement, ::testing::ValuesIn(kChecked), algorithm_name);
+INSTANTIATE_TEST_SUITE_P(Of, SettlementLong, ::testing::ValuesIn(kChecked), algorithm_name);
 
 }  // namespace
 }  // namespace weir::test

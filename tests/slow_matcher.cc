@@ -203,7 +203,7 @@ std::optional<Bytes> forwarded_node(const std::string& element) {
   return {};
 }
 
-std::optional<Bytes> client_of(const Policy& policy, const Request& request) {
+std::optional<Bytes> client_of(const Policy& policy, const weir::Request& request) {
   if (request.ip.empty()) return {};
   const auto peer = node(std::string(request.ip));
   const auto is_trusted = [&](const Bytes& one) {
@@ -236,37 +236,37 @@ std::optional<Bytes> client_of(const Policy& policy, const Request& request) {
 
 struct Slow {
   const Policy& policy;
-  const Request& request;
+  const weir::Request& request;
   SlowReading reading;
   std::optional<Bytes> client;
 
   // All values of an attribute, in their order, but for addresses and paths.
-  Texts values(AttributeKind kind, const std::string& name) const {
+  Texts values(weir::AttributeKind kind, const std::string& name) const {
     Texts out;
     switch (kind) {
-      case AttributeKind::user:
+      case weir::AttributeKind::user:
         return {std::string(request.user)};
-      case AttributeKind::api_key:
+      case weir::AttributeKind::api_key:
         return {std::string(request.api_key)};
-      case AttributeKind::tenant:
+      case weir::AttributeKind::tenant:
         return {std::string(request.tenant)};
-      case AttributeKind::plan:
+      case weir::AttributeKind::plan:
         return {std::string(request.plan)};
-      case AttributeKind::method:
+      case weir::AttributeKind::method:
         return {lowered(request.method)};
-      case AttributeKind::host:
+      case weir::AttributeKind::host:
         return {host()};
-      case AttributeKind::header:
+      case weir::AttributeKind::header:
         for (const Attribute& one : request.headers) {
           if (lowered(one.name) == name) out.emplace_back(one.value);
         }
         return out;
-      case AttributeKind::entry:
+      case weir::AttributeKind::entry:
         for (const Attribute& one : request.entries) {
           if (one.name == name) out.emplace_back(one.value);
         }
         return out;
-      case AttributeKind::query:
+      case weir::AttributeKind::query:
         return parameters(name);
       default:
         return {};
@@ -297,18 +297,18 @@ struct Slow {
 
   bool holds(const Condition& condition) const {
     return std::ranges::any_of(condition.any_of, [&](const std::string& wanted) {
-      if (condition.kind == AttributeKind::path) return slow_pattern_matches(wanted, reading.path);
-      if (condition.kind == AttributeKind::ip) return client && is_within(*client, wanted);
+      if (condition.kind == weir::AttributeKind::path) return slow_pattern_matches(wanted, reading.path);
+      if (condition.kind == weir::AttributeKind::ip) return client && is_within(*client, wanted);
       const Texts found = values(condition.kind, condition.name);
       return std::ranges::any_of(found,
                                  [&](const std::string& value) { return accepts(condition.kind, wanted, value); });
     });
   }
 
-  static bool accepts(AttributeKind kind, const std::string& wanted, const std::string& value) {
+  static bool accepts(weir::AttributeKind kind, const std::string& wanted, const std::string& value) {
     if (value.empty()) return false;
-    if (kind == AttributeKind::method) return lowered(wanted) == value;
-    if (kind != AttributeKind::api_key || wanted == "*") return slow_glob(wanted, value);
+    if (kind == weir::AttributeKind::method) return lowered(wanted) == value;
+    if (kind != weir::AttributeKind::api_key || wanted == "*") return slow_glob(wanted, value);
     return std::ranges::any_of(known_keys(),
                                [&](const KnownKey& key) { return key.clear == value && key.hash == wanted; });
   }
@@ -317,11 +317,7 @@ struct Slow {
     return std::ranges::all_of(all, [&](const Condition& condition) { return holds(condition); });
   }
 
-  static bool names_path(const std::vector<Condition>& all) {
-    return std::ranges::count(all, AttributeKind::path, &Condition::kind) > 0;
-  }
-
-  bool is_about(const Rule& rule, std::int64_t now) const {
+  bool is_about(const weir::Rule& rule, std::int64_t now) const {
     if (rule.mode == Mode::off || (rule.expires_at && rule.expires_at->count() <= now)) return false;
     if (!holds_all(rule.match.all)) return false;
     if (!rule.match.entries.empty()) {
@@ -333,23 +329,23 @@ struct Slow {
   }
 
   // The pattern that paths are counted by: the first of the rule's own, or of the templates.
-  std::string pattern_of(const Rule& rule) const {
-    const auto own = std::ranges::find(rule.match.all, AttributeKind::path, &Condition::kind);
+  std::string pattern_of(const weir::Rule& rule) const {
+    const auto own = std::ranges::find(rule.match.all, weir::AttributeKind::path, &Condition::kind);
     const Texts& all = own == rule.match.all.end() ? policy.templates : own->any_of;
     const auto first =
         std::ranges::find_if(all, [&](const std::string& one) { return slow_pattern_matches(one, reading.path); });
     return first == all.end() ? "any" : *first;
   }
 
-  std::optional<std::string> value_of(const Rule& rule, const Dimension& dimension) const {
+  std::optional<std::string> value_of(const weir::Rule& rule, const Dimension& dimension) const {
     switch (dimension.kind) {
-      case AttributeKind::path:
+      case weir::AttributeKind::path:
         return reading.path.empty() ? std::nullopt : std::optional(pattern_of(rule));
-      case AttributeKind::capture:
+      case weir::AttributeKind::capture:
         return slow_capture(pattern_of(rule), reading.path, dimension.name);
-      case AttributeKind::ip:
+      case weir::AttributeKind::ip:
         return client ? std::optional(network_text(*client, dimension)) : std::nullopt;
-      case AttributeKind::identity:
+      case weir::AttributeKind::identity:
         for (const Dimension& who : policy.identity) {
           const auto value = value_of(rule, who);
           if (value) return std::to_string(static_cast<int>(who.kind)) + ' ' + part(who.name) + *value;
@@ -370,7 +366,7 @@ struct Slow {
 
   static std::string part(std::string_view text) { return std::to_string(text.size()) + ':' + std::string(text) + ' '; }
 
-  std::optional<std::string> key_of(const Rule& rule) const {
+  std::optional<std::string> key_of(const weir::Rule& rule) const {
     std::string out = part(rule.name);
     for (const Dimension& one : rule.per) {
       out += "per " + std::to_string(static_cast<int>(one.kind)) + ' ' + part(one.name) + std::to_string(one.v4_bits) +
@@ -386,7 +382,7 @@ struct Slow {
 
   std::int64_t cost_of(const RuleCost& cost) const {
     std::int64_t permits = cost.permits;
-    const std::string found = cost.header.empty() ? "" : first_of(values(AttributeKind::header, cost.header));
+    const std::string found = cost.header.empty() ? "" : first_of(values(weir::AttributeKind::header, cost.header));
     const bool is_number = !found.empty() && found.find_first_not_of("0123456789") == std::string::npos;
     if (is_number) {
       std::int64_t given = 0;
@@ -400,23 +396,23 @@ struct Slow {
   }
 };
 
-bool names_path(const Rule& rule) {
-  return std::ranges::find(rule.match.all, AttributeKind::path, &Condition::kind) != rule.match.all.end();
+bool names_path(const weir::Rule& rule) {
+  return std::ranges::find(rule.match.all, weir::AttributeKind::path, &Condition::kind) != rule.match.all.end();
 }
 
-bool is_ban(const Rule& rule) {
+bool is_ban(const weir::Rule& rule) {
   return !rule.limits.empty() &&
          std::ranges::all_of(rule.limits, [](const RuleLimit& l) { return l.quota.permits == 0; });
 }
 
-bool is_preflight(const Request& request) {
+bool is_preflight(const weir::Request& request) {
   if (lowered(request.method) != "options") return false;
   return request.headers.empty() || std::ranges::any_of(request.headers, [](const Attribute& header) {
            return lowered(header.name) == "access-control-request-method";
          });
 }
 
-std::string window_of(const Rule& rule, const Quota& quota) {
+std::string window_of(const weir::Rule& rule, const Quota& quota) {
   if (rule.limits.size() == 1) return {};
   std::string out = "window " + std::to_string(quota.period.count());
   if (quota.calendar) out += ' ' + std::to_string(static_cast<int>(quota.calendar->unit)) + ' ' + quota.calendar->zone;
@@ -456,11 +452,11 @@ SlowBill bill_of(const Slow& slow, std::int64_t now, const IsEnforced& is_enforc
     out.reason = SlowBill::Reason::skipped;
     return out;
   }
-  const auto enforces = [&](const Rule& rule) {
+  const auto enforces = [&](const weir::Rule& rule) {
     if (rule.mode != Mode::enforce || rule.percent == 0) return false;
     return rule.percent == 100 || is_enforced(rule, slow.reading);
   };
-  for (const Rule& rule : policy.rules) {
+  for (const weir::Rule& rule : policy.rules) {
     const bool lets_pass = rule.unlimited && slow.is_about(rule, now) && slow.key_of(rule) && enforces(rule);
     if (!lets_pass || out.reason == SlowBill::Reason::exempt) continue;
     out.reason = SlowBill::Reason::exempt;
@@ -470,7 +466,7 @@ SlowBill bill_of(const Slow& slow, std::int64_t now, const IsEnforced& is_enforc
   bool path_applied = false;
   for (const bool otherwise : {false, true}) {
     if (otherwise && path_applied) break;
-    for (const Rule& rule : policy.rules) {
+    for (const weir::Rule& rule : policy.rules) {
       if (rule.match.otherwise != otherwise || !slow.is_about(rule, now)) continue;
       const auto key = slow.key_of(rule);
       const bool lacks = !key && rule.required && rule.mode == Mode::enforce && rule.percent == 100;
@@ -505,7 +501,7 @@ void add_new(const std::vector<SlowCharge>& from, std::vector<SlowCharge>& out) 
 
 }  // namespace
 
-std::optional<SlowBill> slow_bill(const Policy& policy, const Request& request, std::int64_t now,
+std::optional<SlowBill> slow_bill(const Policy& policy, const weir::Request& request, std::int64_t now,
                                   const IsEnforced& is_enforced) {
   using Reason = SlowBill::Reason;
   SlowBill out;

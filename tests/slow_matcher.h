@@ -1,9 +1,9 @@
-// What the rules of a policy ask of a request, found the slow and obvious way: rule by rule, value by value, with
-// readings of paths (slow_path.h), a pattern matcher, an address reader and a walk through proxies of its own.
+// Computes what the rules of a policy charge a request, in the slow and obvious way: rule by rule, value by value, with
+// its own reading of paths (slow_path.h), patterns, addresses and proxies.
 //
-// The referee of the Rulebook. It uses nothing of src/policy and keeps nothing between two calls. The keys that it
-// makes are texts for people, but two of them are equal if, and only if, the requests are counted together. Used by
-// matcher_test.cc and fuzz/rule_matcher.cc. Any thread.
+// The reference for the Rulebook. It uses nothing of src/policy and keeps nothing between two calls. Its keys are
+// readable texts; two are equal if, and only if, the requests are counted together. Used by matcher_test.cc and
+// fuzz/rule_matcher.cc. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -36,21 +36,20 @@ struct SlowBill {
   bool counts_denied = false;
 };
 
-// Whether a rule that is enforced for a part of its keys is so for this one; only asked if the part is neither all nor
-// nothing.
-using IsEnforced = std::function<bool(const Rule& rule, const SlowReading& reading)>;
+// Whether a rule with a percentage as its mode is enforced for the key of this request. Not called for 0 % and 100 %.
+using IsEnforced = std::function<bool(const weir::Rule& rule, const SlowReading& reading)>;
 
-// Nothing if a path is long and has so much in it that Weir may refuse to look.
-std::optional<SlowBill> slow_bill(const Policy& policy, const Request& request, std::int64_t now,
+// Nothing if Weir may refuse the path because it is too long and complex.
+std::optional<SlowBill> slow_bill(const Policy& policy, const weir::Request& request, std::int64_t now,
                                   const IsEnforced& is_enforced);
 
 // Referee
 //
-// Holds the bills of another matcher against slow ones. The keys of the other may be any bytes, but over all calls two
-// of them must be equal if, and only if, the slow ones are. One thread.
+// Compares the bills of another matcher with slow bills. The keys of the other matcher may be any bytes. But over all
+// calls, two of them must be equal if, and only if, the slow keys are equal. One thread.
 class Referee {
  public:
-  // What differs, for people; empty if nothing does.
+  // The first difference, as a text for people; empty if there is none.
   std::string difference(const SlowBill& slow, const SlowBill& other);
 
  private:

@@ -1,6 +1,5 @@
-// Paths as servers read them, found the slow and obvious way: every step of every server, tried on every result.
-//
-// The referee of src/policy/path.h and path_readings.h, of which it uses nothing. Any thread.
+// Paths as servers read them, computed the slow and obvious way: every step of every server, tried on every result. The
+// reference for src/policy/path.h and path_readings.h, of which it uses nothing. Any thread.
 #pragma once
 
 #include <compare>

@@ -1,38 +1,34 @@
-// A store far away: every call of a limiter from a fiber waits there until a test lets its answer come.
+// A store far away: every call of its limiters from a fiber waits until a test releases it.
 //
-//   SlowStore store;                          while it lives, in this thread
-//   store.answer_one(random);                 any of those who wait goes on
+//   SlowStore store;
+//   Limiter limiter({.shared = store.store()});
+//   store.answer_one(random);                 one of the waiting calls goes on
 //
-// Calls from outside of fibers do not wait. Belongs to the thread that made it. Used by the tests of sessions on
-// fibers.
+// Calls from outside of fibers do not wait. One thread. Used by the tests of sessions on fibers.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <random>
 #include <vector>
 
 #include "base/fiber.h"
-#include "limiter/limiter_hook.h"
 #include "seed.h"
-#include "weir/result.h"
+#include "waiting_store.h"
 
 namespace weir::test {
 
 class SlowStore {
  public:
-  SlowStore() {
-    WEIR_ASSERT(here_ == nullptr);
-    here_ = this;
-    before_store = [] {
-      if (here_ != nullptr && Fibers::here() != nullptr) here_->wait(*Fibers::here());
-    };
+  // For LimiterOptions::shared.
+  std::shared_ptr<store::Store> store() {
+    return std::make_shared<WaitingStore>([this] {
+      if (base::Fibers::here() != nullptr) wait(*base::Fibers::here());
+    });
   }
-  SlowStore(const SlowStore&) = delete;
-  SlowStore& operator=(const SlowStore&) = delete;
-  ~SlowStore() { here_ = nullptr; }
 
   std::size_t waiting() const { return waiting_.size(); }
-  std::size_t calls() const { return calls_; }  // that have waited
+  std::size_t calls() const { return calls_; }  // how many calls have waited
   // From now on no call waits.
   void hurry() { is_quick_ = true; }
 
@@ -41,27 +37,24 @@ class SlowStore {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
     call.fibers->resume(call.fiber);
   }
-  void answer_one(std::mt19937_64& random) {
-    answer(static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(waiting_.size()) - 1)));
-  }
+  void answer_one(std::mt19937_64& random) { answer(below(random, waiting_.size())); }
   void answer_all() {
     while (!waiting_.empty()) answer(0);
   }
 
  private:
   struct Call {
-    Fibers* fibers;
-    Fiber* fiber;
+    base::Fibers* fibers;
+    base::Fiber* fiber;
   };
 
-  void wait(Fibers& fibers) {
+  void wait(base::Fibers& fibers) {
     if (is_quick_) return;
     ++calls_;
     waiting_.push_back({&fibers, fibers.current()});
     fibers.suspend();
   }
 
-  static inline thread_local SlowStore* here_ = nullptr;
   std::vector<Call> waiting_{};
   std::size_t calls_ = 0;
   bool is_quick_ = false;

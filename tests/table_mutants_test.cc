@@ -1,9 +1,9 @@
-// Does tests/schedule_test.cc see what goes wrong in the table? Seeded bugs, one at a time: it must notice every one.
+// Does tests/schedule_test.cc find errors of the table? Seeded bugs, one at a time: it must notice every one.
 //
-// The mutants stand in tests/mutants/table.txt. Each is one changed file of src/table, compiled as for schedule_test
-// and linked with the rest of it; then the tests that should see it are run in that program, with a seed that is always
-// the same. A program that fails, crashes or does not end has noticed. What is replaced must stand in the source
-// exactly once, so that a mutant cannot go stale unnoticed. Two are made at a time.
+// The mutants are in tests/mutants/table.txt. Each is one changed file of src/table, compiled as for schedule_test and
+// linked with the rest of it. Then that program runs the tests that should notice, always with the same seed. A program
+// that fails, crashes or does not end has noticed. The old text must be in the source exactly once, so an outdated
+// mutant is noticed. Two mutants are made at a time.
 
 #include <gtest/gtest.h>
 
@@ -12,11 +12,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "read_file.h"
 
 namespace weir::test {
 namespace {
@@ -28,20 +29,15 @@ struct Mutant {
   std::vector<std::pair<std::string, std::string>> changes{};
   std::string tests{};
   bool is_quick = false;
-  std::string result{};  // what is wrong with it, once it was tried
+  std::string result{};  // the error, once it was tried; empty: noticed
 };
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string with_lines(std::string text) {
   for (std::size_t at = 0; (at = text.find("\\n", at)) != text.npos;) text.replace(at, 2, "\n");
   return text;
 }
 
-// What stands behind `mark` in the line, or nothing.
+// If the line begins with `mark`, sets `rest` to what follows it.
 bool is_marked(const std::string& line, const std::string& mark, std::string& rest) {
   if (!line.starts_with(mark)) return false;
   rest = line.substr(mark.size());
@@ -105,7 +101,7 @@ bool passes(const Mutant& mutant, const fs::path& folder) {
 std::string try_mutant(const Mutant& mutant, const fs::path& folder) {
   const std::string errors = build(mutant, folder);
   if (!errors.empty()) return errors;
-  return passes(mutant, folder) ? "nobody noticed" : "";
+  return passes(mutant, folder) ? "no test noticed it" : "";
 }
 
 void try_all(std::vector<Mutant>& all) {
@@ -121,7 +117,7 @@ void try_all(std::vector<Mutant>& all) {
   for (const Mutant& mutant : all) EXPECT_EQ(mutant.result, "") << mutant.file << ": " << mutant.what;
 }
 
-TEST(TableMutants, ThatTellMostAreNoticed) {
+TEST(TableMutants, QuickOnesAreNoticed) {
   std::vector<Mutant> quick = mutants();
   std::erase_if(quick, [](const Mutant& mutant) { return !mutant.is_quick; });
   EXPECT_GE(quick.size(), 4u);
@@ -134,12 +130,12 @@ TEST(LongTableMutants, AreNoticed) {
   try_all(all);
 }
 
-// Those that come with --long may have gone stale meanwhile.
+// Mutants that only --long makes may be outdated.
 TEST(TableMutants, StandInTheSource) {
   for (const Mutant& mutant : mutants()) EXPECT_NE(mutate(mutant), "") << mutant.file << ": " << mutant.what;
 }
 
-// What is noticed of a mutant is the mutant. One test is enough: schedule_test.cc runs them all without a mutant.
+// Without a mutant the tests pass. One test is enough: schedule_test.cc runs them all.
 TEST(TableMutants, AreNotNoticedWhereThereIsNone) {
   Mutant none{"nothing", "operation.cc", {{"#include \"table/operation.h\"", "#include \"table/operation.h\""}}};
   const std::vector<Mutant> all = mutants();

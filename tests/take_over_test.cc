@@ -1,6 +1,6 @@
-// A state file that an older Weir has made is opened by this one, and its keys keep what they used.
+// This Weir opens a state file of an older Weir, and its keys keep what they used.
 //
-// tests/state/version1.txt is such a file, made by the last program of layout 1; what it holds is listed in each_key().
+// tests/state/version1.txt is such a file, made by the last program of layout 1. each_key() lists its keys.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -57,9 +57,9 @@ class TakeOver : public ::testing::Test {
     }
   }
 
-  Result<std::unique_ptr<MemoryStore>> open() const {
-    return MemoryStore::open({.file = path_, .find_calendar = find_calendar},
-                             std::make_shared<ManualClock>(Micros{kNow}));
+  Result<std::unique_ptr<store::MemoryStore>> open() const {
+    return store::MemoryStore::open({.file = path_, .find_calendar = limiter::find_calendar},
+                                    std::make_shared<ManualClock>(Micros{kNow}));
   }
 
   std::uint32_t layout() const {
@@ -74,29 +74,29 @@ class TakeOver : public ::testing::Test {
 
   // The keys of the file, and how much each has used.
   static void each_key(const std::function<void(const std::string&, const Limit&, std::int64_t)>& visit) {
-    const Limit fixed = *make_window(Algorithm::fixed_window, 100, kHour);
+    const Limit fixed = *algorithm::make_window(Algorithm::fixed_window, 100, kHour);
     visit("fixed", fixed, 30);
     visit("phased", *phased(fixed, 600 * kSecond), 40);
     visit("calendar", *compile("10/calendar_day Europe/Berlin"), 4);
-    const Limit sliding = *make_window(Algorithm::sliding_window, 100, kHour);
+    const Limit sliding = *algorithm::make_window(Algorithm::sliding_window, 100, kHour);
     visit("sliding", sliding, 55);  // 35 an hour before, of which all still count
-    visit("large", *make_window(Algorithm::sliding_window, kPermitsMax, kHour), 123'456'789);
-    visit("log", *make_window(Algorithm::sliding_log, 20, 600 * kSecond), 7);
-    visit("wide", *make_window(Algorithm::sliding_log, 20, 1'000 * kHour), 11);
-    visit("bucket", *make_bucket(Algorithm::token_bucket, 50, kHour, 80), 33);
+    visit("large", *algorithm::make_window(Algorithm::sliding_window, kPermitsMax, kHour), 123'456'789);
+    visit("log", *algorithm::make_window(Algorithm::sliding_log, 20, 600 * kSecond), 7);
+    visit("wide", *algorithm::make_window(Algorithm::sliding_log, 20, 1'000 * kHour), 11);
+    visit("bucket", *algorithm::make_bucket(Algorithm::token_bucket, 50, kHour, 80), 33);
     visit("reserved", sliding, 25);
     visit("once", fixed, 7);
-    const Limit few = *make_window(Algorithm::sliding_window, 5, kHour);
+    const Limit few = *algorithm::make_window(Algorithm::sliding_window, 5, kHour);
     for (int i = 0; i < 100; ++i) visit("many" + std::to_string(i), few, 1 + i % 5);
   }
 
-  void expect_all_kept(MemoryStore& store) const {
+  void expect_all_kept(store::MemoryStore& store) const {
     each_key([&](const std::string& key, const Limit& limit, std::int64_t used) {
       const auto peek = store.preview({.key = key, .limit = &limit, .cost = 0}, kNow);
       ASSERT_TRUE(peek) << key << ": " << peek.error().message;
       EXPECT_EQ(peek->limit - peek->remaining, used) << key;
     });
-    const Limit held = *make_window(Algorithm::concurrency, 9, kHour);
+    const Limit held = *algorithm::make_window(Algorithm::concurrency, 9, kHour);
     const auto acquired = store.acquire({.key = "held", .limit = &held, .cost = 0}, "", kNow);
     ASSERT_TRUE(acquired);
     EXPECT_EQ(acquired->remaining, 7);
@@ -133,16 +133,16 @@ TEST_F(TakeOver, WhatIsSpentStaysSpentAndIsChargedOn) {
 TEST_F(TakeOver, AnIdempotencyIdIsStillKnown) {
   const auto store = open();
   ASSERT_TRUE(store) << store.error().message;
-  const Limit fixed = *make_window(Algorithm::fixed_window, 100, kHour);
+  const Limit fixed = *algorithm::make_window(Algorithm::fixed_window, 100, kHour);
   const Charge once{.key = "once", .limit = &fixed, .cost = 7};
   const auto again = (*store)->charge({&once, 1}, kNow, {.name = "id1", .lasts = Micros{kHour}});
   ASSERT_TRUE(again);
   EXPECT_TRUE(again->repeated);
 }
 
-// Nobody noted when it was charged: so it can be settled, and costs what is missing, but gives nothing back.
+// The file does not have the time of the charge. So a commit may charge more, but refunds nothing.
 TEST_F(TakeOver, AReservationIsSettledAndReturnsNothing) {
-  const Limit sliding = *make_window(Algorithm::sliding_window, 100, kHour);
+  const Limit sliding = *algorithm::make_window(Algorithm::sliding_window, 100, kHour);
   for (const std::int64_t actual : {0, 5, 25, 30}) {
     restore();
     const auto store = open();
@@ -184,7 +184,7 @@ TEST_F(TakeOver, ProcessesThatOpenTheFileTogetherShareTheNewOne) {
       child = fork();
       if (child == 0) {
         const auto store = open();
-        const Limit fixed = *make_window(Algorithm::fixed_window, 100, kHour);
+        const Limit fixed = *algorithm::make_window(Algorithm::fixed_window, 100, kHour);
         const bool charged = store && (*store)->check({.key = "fixed", .limit = &fixed, .cost = 10}, kNow)->allowed;
         _exit(charged ? 0 : 1);
       }
@@ -196,7 +196,7 @@ TEST_F(TakeOver, ProcessesThatOpenTheFileTogetherShareTheNewOne) {
     }
     const auto store = open();
     ASSERT_TRUE(store) << store.error().message;
-    const Limit fixed = *make_window(Algorithm::fixed_window, 100, kHour);
+    const Limit fixed = *algorithm::make_window(Algorithm::fixed_window, 100, kHour);
     EXPECT_EQ((*store)->check({.key = "fixed", .limit = &fixed, .cost = 0}, kNow)->remaining, 30);
   }
 }
@@ -214,14 +214,14 @@ TEST_F(TakeOver, AFileThatAnOlderProgramUsesIsLeftAlone) {
 }
 
 TEST_F(TakeOver, TheStateCommandsReadVersion1) {
-  const auto inspected = inspect_state(path_);
+  const auto inspected = limiter::inspect_state(path_);
   ASSERT_TRUE(inspected) << inspected.error().message;
   EXPECT_NE(inspected->find("layout      1"), std::string::npos) << *inspected;
   std::FILE* const out = std::tmpfile();
-  EXPECT_TRUE(export_state(path_, out));
+  EXPECT_TRUE(limiter::export_state(path_, out));
   std::fclose(out);
   EXPECT_EQ(layout(), 1u) << "to look changes nothing";
-  const auto resized = resize_state(path_, {.keys = 1'000});
+  const auto resized = limiter::resize_state(path_, {.keys = 1'000});
   ASSERT_TRUE(resized) << resized.error().message;
   EXPECT_EQ(layout(), table::kVersion);
   EXPECT_TRUE(open());

@@ -1,7 +1,7 @@
-// The rules: tables first, then one function a rule. What a rule means is said in tidy.h.
+// The rules: first the tables, then one function for each rule. tidy.h says what each rule means.
 //
-// They read lines with regular expressions rather than parse C++: a rule that can be explained in a sentence is one
-// that people keep. Tested by tidy_test.cc.
+// The rules use regular expressions on lines and do not parse C++, so each can be explained in a sentence. Tested by
+// tidy_test.cc.
 #include "tidy.h"
 
 #include <algorithm>
@@ -37,20 +37,37 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"envoy", {"public", "base", "algorithm", "policy"}},
     {"plans", {"public", "base"}},
     {"resp", {}},
-    {"redis", {"public", "base", "resp"}},
+    {"net", {"public", "base"}},
+    {"redis", {"public", "base", "resp", "net"}},
     {"fleet", {"public", "limiter.h", "fleet.h", "base", "algorithm", "table", "store", "resp", "redis"}},
     {"protocol", {"public", "base", "resp"}},
     {"log", {"public", "base", "protocol"}},
     {"control", {"public", "limiter.h", "gate.h", "base", "policy", "usage", "envoy", "plans", "protocol", "log"}},
-    {"server", {"public", "limiter.h", "gate.h", "base", "envoy", "resp", "protocol", "log", "control"}},
-    {"load_generator", {"public", "base"}},
-    {"cli", {"public", "gate.h", "base", "limiter", "envoy", "protocol", "control", "load_generator"}},
-    {"serve", {"public", "limiter.h", "gate.h", "base", "redis", "fleet", "log", "control", "server", "cli"}},
+    {"server/loop", {"public", "limiter.h", "gate.h", "base", "resp", "protocol", "log", "control"}},
+    {"server/observe",
+     {"public", "limiter.h", "gate.h", "base", "envoy", "net", "protocol", "log", "control", "server/loop"}},
+    {"server/rls", {"public", "limiter.h", "gate.h", "base", "envoy", "protocol", "server/loop", "server/observe"}},
+    {"server/http",
+     {"public", "limiter.h", "gate.h", "base", "protocol", "server/loop", "server/observe", "server/rls"}},
+    {"server/resp", {"public", "limiter.h", "gate.h", "base", "resp", "protocol", "server/loop", "server/observe"}},
+    {"server/grpc",
+     {"public", "limiter.h", "gate.h", "base", "protocol", "server/loop", "server/observe", "server/rls",
+      "server/resp"}},
+    {"server/admin", {"public", "limiter.h", "gate.h", "base", "protocol", "control", "server/observe", "server/http"}},
+    {"server/life", {"public", "base", "log", "server/loop"}},
+    {"server",
+     {"public", "limiter.h", "gate.h", "base", "envoy", "resp", "protocol", "log", "control", "server/loop",
+      "server/observe", "server/http", "server/resp", "server/grpc", "server/admin", "server/life"}},
+    {"load_generator", {"public", "base", "net"}},
+    {"cli", {"public", "gate.h", "base", "limiter", "envoy", "net", "protocol", "control", "load_generator"}},
+    {"serve",
+     {"public", "limiter.h", "gate.h", "base", "redis", "fleet", "log", "control", "server/loop", "server/observe",
+      "server/http", "server/life", "server", "cli"}},
     {"main", {"serve"}},
 };
 
-// Which of the outside a layer, or a single file, may know: "io" are files and terminals, "library" is any third
-// party's header.
+// Which other headers a layer, or a single file, may include: "io" are files and terminals, "library" is any header of
+// a third party.
 const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"base", {"io"}},
     {"table", {"io"}},
@@ -58,25 +75,29 @@ const std::map<std::string, std::set<std::string>> kMayKnow = {
     {"limiter", {"io"}},
     {"usage", {"io"}},
     {"plans", {"io", "library"}},
+    {"net", {"io", "sockets"}},
     {"redis", {"io", "sockets"}},
     {"fleet", {"io", "sockets"}},
     {"protocol", {"library"}},
     {"log", {"io"}},
     {"control", {"io"}},
-    {"server", {"io", "sockets", "library"}},
+    {"server/loop", {"io", "sockets", "library"}},
+    {"server/observe", {"io", "sockets"}},
+    {"server/grpc", {"library"}},
+    {"server/admin", {"io"}},
+    {"server/life", {"io", "sockets"}},
+    {"server", {"io"}},
     {"load_generator", {"io", "sockets"}},
     {"cli", {"io", "library"}},
     {"serve", {"io", "sockets", "library"}},
     {"main", {"io", "library"}},
     {"src/base/fiber.cc", {"library"}},                 // the sanitizers' headers
-    {"src/base/redis_url.cc", {"sockets"}},             // how long the path of a unix socket may be
     {"src/cli/top_command.cc", {"sockets"}},            // poll() of the keyboard
-    {"src/cli/wire.cc", {"sockets"}},                   // the commands that ask a running server
     {"src/control/file_watch.cc", {"sockets"}},         // poll(), on what inotify says
     {"src/plans/postgres_connection.cc", {"sockets"}},  // poll(), on libpq's socket
     {"src/plans/sqlite_source.cc", {"sockets"}},        // poll(), to be woken
     {"src/policy/yaml.cc", {"library"}},                // the one file that sees yaml-cpp
-    {"src/redis/tls.cc", {"library"}},                  // the one file of that folder that sees OpenSSL
+    {"src/net/tls.cc", {"library"}},                    // the one file of that folder that sees OpenSSL
 };
 
 const std::set<std::string> kSocketHeaders = {"sys/socket.h", "sys/un.h",     "sys/epoll.h",   "poll.h",
@@ -90,12 +111,8 @@ const std::set<std::string> kWithoutTwin = {
     "bucket_of",  // C++: packs the word that Lua keeps as two numbers
 };
 
-bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
-bool ends_with(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
-bool is_cpp(std::string_view path) { return ends_with(path, ".h") || ends_with(path, ".cc"); }
-bool is_test(std::string_view path) { return ends_with(path, "_test.cc"); }
+bool is_cpp(std::string_view path) { return path.ends_with(".h") || path.ends_with(".cc"); }
+bool is_test(std::string_view path) { return path.ends_with("_test.cc"); }
 
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;
@@ -110,45 +127,46 @@ std::vector<std::string> lines_of(std::string_view text) {
 // How a comment begins in this kind of file; nothing where we ask for none.
 std::optional<std::string_view> comment_mark(std::string_view path) {
   if (is_cpp(path)) return "//";
-  if (ends_with(path, ".lua")) return "--";
+  if (path.ends_with(".lua")) return "--";
   for (const std::string_view ending : {".sh", ".bash", ".cmake", "CMakeLists.txt"}) {
-    if (ends_with(path, ending)) return "#";
+    if (path.ends_with(ending)) return "#";
   }
   if (path == "dev" || path == ".ci/run") return "#";
   return std::nullopt;
 }
 
 std::string layer_of(std::string_view path) {
-  if (starts_with(path, "include/weir/")) {
+  if (path.starts_with("include/weir/")) {
     const std::string header(path.substr(path.rfind('/') + 1));
     return kMayInclude.count(header) > 0 ? header : "public";
   }
-  if (!starts_with(path, "src/")) return "";
+  if (!path.starts_with("src/")) return "";
   path.remove_prefix(4);
-  return std::string(path.substr(0, std::min(path.find('/'), path.find('.'))));
+  const std::size_t folder = path.rfind('/');  // src/server/ has folders of its own
+  return std::string(path.substr(0, folder == path.npos ? path.find('.') : folder));
 }
 
 // The layer that `#include "name"` in the file at `path` reaches.
 std::string layer_of_include(const std::string& path, const std::string& name, const Paths& known) {
   const std::string beside = path.substr(0, path.rfind('/') + 1) + name;
   if (known.count(beside) > 0) return layer_of(beside);
-  if (starts_with(name, "weir/")) return layer_of("include/" + name);
+  if (name.starts_with("weir/")) return layer_of("include/" + name);
   return layer_of("src/" + name);
 }
 
-// What kind of outside `#include <name>` reaches; empty for the plain standard library.
+// The kind of the header <name>; empty for the rest of the standard library.
 std::string outside_of(const std::string& name) {
   if (kSocketHeaders.count(name) > 0) return "sockets";
   if (kIoHeaders.count(name) > 0) return "io";
-  if (starts_with(name, "sys/")) return "io";
-  if (name.find('/') != name.npos || ends_with(name, ".hpp")) return "library";
+  if (name.starts_with("sys/")) return "io";
+  if (name.find('/') != name.npos || name.ends_with(".hpp")) return "library";
   return "";
 }
 
 void check_outside(const File& file, std::size_t line, const std::string& name, Findings& findings) {
   const std::string layer = layer_of(file.path), outside = outside_of(name);
-  if (layer.empty() || outside.empty() || is_test(file.path)) return;
-  if (starts_with(name, "tl/")) {
+  if (layer.empty() || outside.empty() || is_test(file.path) || file.path.ends_with("_fixture.h")) return;
+  if (name.starts_with("tl/")) {
     if (file.path != "include/weir/result.h") {
       findings.push_back({file.path, line, "<" + name + ">: include \"weir/result.h\", which alone names it"});
     }
@@ -255,8 +273,8 @@ Findings check_layers(const File& file, const Paths& known) {
 }
 
 Findings check_folder_table(const File& contributing) {
-  static const std::regex row(R"(^\| `(?:include/weir/|src/(\w+)[/.]\w*)` \|.*\| ([^|]*) \|$)");
-  static const std::regex name(R"([a-z_]+(?:\.h)?)");
+  static const std::regex row(R"(^\| `(?:include/weir/|src/([\w/]*\w)(?:/|\.\w+))` \|.*\| ([^|]*) \|$)");
+  static const std::regex name(R"([a-z_/]+(?:\.h)?)");
   Findings findings;
   std::set<std::string> seen;
   const auto lines = lines_of(contributing.text);
@@ -278,7 +296,7 @@ Findings check_folder_table(const File& contributing) {
     }
   }
   for (const auto& [layer, unused] : kMayInclude) {
-    if (seen.count(layer) == 0 && !ends_with(layer, ".h")) {
+    if (seen.count(layer) == 0 && !layer.ends_with(".h")) {
       findings.push_back({contributing.path, 1, "the table of folders leaves out '" + layer + "'"});
     }
   }
@@ -292,7 +310,7 @@ Findings check_clock(const File& file) {
       R"(|\brdtscp?\b|\bos\.(time|clock)\b)");
   Findings findings;
   if (layer_of(file.path).empty() || file.path == "src/base/clock.cc" || is_test(file.path)) return findings;
-  if (!is_cpp(file.path) && !ends_with(file.path, ".lua")) return findings;
+  if (!is_cpp(file.path) && !file.path.ends_with(".lua")) return findings;
   const auto lines = lines_of(strip(file.path, file.text, Strings::blank));
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto has = [&](const char* word) { return lines[i].find(word) != std::string::npos; };
@@ -322,18 +340,56 @@ Findings check_one_definition(const std::vector<File>& files) {
       std::smatch match;
       if (std::regex_search(lines[i], match, opens)) {
         inside.push_back(match[1].length() == 0 ? file.path : match[1].str());  // an unnamed one is the file's own
-      } else if (starts_with(lines[i], "}  // namespace") && !inside.empty()) {
+      } else if (lines[i].starts_with("}  // namespace") && !inside.empty()) {
         inside.pop_back();
       } else if (std::regex_search(lines[i], match, type) ||
-                 (ends_with(file.path, ".h") && std::regex_search(lines[i], match, function))) {
+                 (file.path.ends_with(".h") && std::regex_search(lines[i], match, function))) {
         std::string name;
         for (const std::string& space : inside) name += space + "::";
         const std::string place = file.path + ":" + std::to_string(i + 1);
         const auto [earlier, is_new] = first.try_emplace(name + match[1].str(), place);
-        if (is_new || starts_with(earlier->second, file.path + ":")) continue;  // declared, then defined
+        if (is_new || earlier->second.starts_with(file.path + ":")) continue;  // declared, then defined
         findings.push_back(
             {file.path, i + 1, match[1].str() + " is defined in " + earlier->second + ", too; rename one"});
       }
+    }
+  }
+  return findings;
+}
+
+Findings check_namespaces(const File& file, const std::string& public_text) {
+  static const std::regex opens(R"(^namespace (weir[\w:]*) \{)");
+  static const std::regex forward(R"(^(?:class|struct|enum class|template <.*> class) [\w: ]+;$)");
+  static const std::regex defines(R"(^(?:(?:struct|class|enum class) (\w+)[\w:]*(?: final)?(?: : .*)? \{)"
+                                  R"(|(?:[\w:<>,*&\[\] ]+ [*&]?)?((?:\w+::)*~?\w+)\(.*))");
+  Findings findings;
+  if (!file.path.starts_with("src/") || !is_cpp(file.path) || file.path == "src/main.cc") return findings;
+  std::string own = "weir::" + file.path.substr(4, file.path.rfind('/') - 4);
+  for (std::size_t at = own.find('/'); at != std::string::npos; at = own.find('/')) own.replace(at, 1, "::");
+  const auto lines = lines_of(file.text);
+  std::string inside;
+  bool is_unnamed = false;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::smatch match;
+    const std::string& line = lines[i];
+    if (line.starts_with("namespace weir") && std::regex_search(line, match, opens)) {
+      inside = match[1];
+    } else if (line.starts_with("}  // namespace weir")) {
+      inside.clear();
+    } else if (line == "namespace {" || line == "}  // namespace") {
+      is_unnamed = line == "namespace {";
+    } else if (is_unnamed || inside.empty() || inside == own || inside.starts_with(own + "::") ||
+               inside == "weir::test" || line.empty() || line[0] == ' ') {
+      continue;
+    } else if (inside != "weir") {
+      if (std::regex_search(line, forward)) continue;
+      findings.push_back({file.path, i + 1, "only declares classes of " + inside + "; the rest is in " + own});
+      inside.clear();
+    } else if (std::regex_search(line, match, defines)) {
+      std::string name = match[1].matched ? match[1] : match[2];
+      name = name.substr(0, name.find("::"));
+      if (std::regex_search(public_text, std::regex("\\b" + name + "\\b"))) continue;
+      findings.push_back({file.path, i + 1, "include/weir does not declare " + name + "; it is in " + own});
     }
   }
   return findings;
@@ -347,9 +403,7 @@ Findings check_twins(const File& lua, const File& header) {
   const auto in_cpp = functions_of(strip(header.path, header.text, Strings::blank), cpp_function);
   const std::size_t slash = lua.path.rfind('/') + 1;
   const std::string stem = lua.path.substr(slash, lua.path.rfind('.') - slash);
-  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
+  const auto has = [](const auto& names, const std::string& name) { return std::ranges::count(names, name) > 0; };
 
   Findings findings;
   std::vector<std::string> shared;
@@ -365,7 +419,7 @@ Findings check_twins(const File& lua, const File& header) {
   for (const std::string& name : in_cpp) {
     if (has(in_lua, name)) {
       order.push_back(name);
-    } else if (starts_with(name, stem + "_") && kWithoutTwin.count(name) == 0) {
+    } else if (name.starts_with(stem + "_") && kWithoutTwin.count(name) == 0) {
       findings.push_back(
           {header.path, line_naming(header, name), name + " has no twin in " + lua.path + "; write it there"});
     }
@@ -392,12 +446,12 @@ Findings check_head(const File& file, const Paths& known) {
   if (!mark) return {};
   std::size_t lines = 0, words = 0;
   for (const std::string& line : lines_of(file.text)) {
-    if (lines == 0 && starts_with(line, "#!")) continue;
-    if (!starts_with(line, *mark)) break;
+    if (lines == 0 && line.starts_with("#!")) continue;
+    if (!line.starts_with(*mark)) break;
     words += static_cast<std::size_t>(std::distance(std::sregex_iterator(line.begin(), line.end(), word), {}));
     ++lines;
   }
-  if (ends_with(file.path, ".cc") && says_more_elsewhere(file.path, known)) {
+  if (file.path.ends_with(".cc") && says_more_elsewhere(file.path, known)) {
     if (words >= kBodyWordsMin) return {};
     return {{file.path, 1, "begin with a sentence: what its header does not say, or what is tested here"}};
   }
@@ -414,9 +468,9 @@ Findings check_named_tests(const File& file, const Paths& known) {
   const auto lines = lines_of(file.text);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     std::smatch match;
-    if (!starts_with(lines[i], "//") || !std::regex_search(lines[i], match, test)) continue;
+    if (!lines[i].starts_with("//") || !std::regex_search(lines[i], match, test)) continue;
     const std::string name = match[1];
-    const auto is_named = [&](const std::string& path) { return ends_with(path, "/" + name); };
+    const auto is_named = [&](const std::string& path) { return path.ends_with("/" + name); };
     if (std::none_of(known.begin(), known.end(), is_named)) {
       findings.push_back({file.path, i + 1, name + " is not there: write it, or name the test that is"});
     }
@@ -450,7 +504,7 @@ Findings check_text(const File& file) {
   if (source && lines.size() > kFileLinesMax) {
     found(lines.size(), std::to_string(lines.size()) + " lines; split the file by what its parts mean (600 at most)");
   }
-  if (ends_with(file.path, ".h") && std::find(lines.begin(), lines.end(), "#pragma once") == lines.end()) {
+  if (file.path.ends_with(".h") && std::find(lines.begin(), lines.end(), "#pragma once") == lines.end()) {
     found(1, "a header without `#pragma once`; add it below the head comment");
   }
   return findings;

@@ -1,8 +1,7 @@
-// The rules of the house that a compiler does not hold, as pure functions over a file's path and text.
+// Rules for the code that a compiler does not check, as pure functions of a file's path and text.
 //
-// Each rule answers with findings that name the line and the fix. tidy_test.cc tries every rule on bad samples and
-// then holds the whole checkout to all of them. A rule that is in the way is changed here, in the open; there is
-// no comment that switches one off.
+// Each rule returns findings that name the line and the fix. tidy_test.cc tries every rule on bad samples, and then
+// checks the whole checkout. To change a rule, edit it here; no comment in the code can switch a rule off.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +26,8 @@ struct Finding {
 using Findings = std::vector<Finding>;
 using Paths = std::set<std::string>;
 
-// Who may include whom, and which folder may know of files, sockets or a library. `known` holds the
-// paths of all files: it tells a neighbour from a file in src/.
+// Which folder may include which, and which folder may use files, sockets or a library. `known` has the paths of all
+// files, to tell a file beside this one from a file in src/.
 Findings check_layers(const File& file, const Paths& known);
 
 // The row of each folder in the table of CONTRIBUTING.md is the row of that layer.
@@ -40,6 +39,11 @@ Findings check_clock(const File& file);
 // No type is defined twice in a namespace, and no function is declared twice with the same parameters: no compiler
 // notices, and the program then uses either.
 Findings check_one_definition(const std::vector<File>& files);
+
+// A folder of src/ is a namespace: src/fleet/ is weir::fleet, src/server/http/ weir::server::http. A file opens no
+// other, except to declare a class of another folder, weir::test for what tests share, and weir itself for what
+// include/weir declares. `public_text` is the text of those headers.
+Findings check_namespaces(const File& file, const std::string& public_text);
 
 // x.lua and x.h define the same functions in the same order, and the Lua is pure.
 Findings check_twins(const File& lua, const File& header);

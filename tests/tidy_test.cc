@@ -1,7 +1,7 @@
-// Holds the checkout to the rules of tidy.h, and each rule to samples that must and must not trip it.
+// Checks the checkout by the rules of tidy.h, and each rule by samples with and without a finding.
 //
-// The files are found by walking the folder, not by asking git, which a bare machine lacks; build/ and the fuzz
-// corpora are not ours to judge. Formatting is left to clang-format, of one version, since versions disagree.
+// The test walks the folder to find the files, since git may be missing. It leaves out build/ and the fuzz corpora.
+// clang-format checks the formatting, in one version, since versions differ.
 #include "tidy.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ void expect_none(Rule rule) {
   EXPECT_TRUE(findings.empty()) << findings;
 }
 
-// What a rule says of a sample: the messages, empty if it is content.
+// The messages of a rule about a sample; empty if there is no finding.
 std::string layers(const std::string& path, const std::string& text) {
   return to_string(check_layers({path, text}, {"src/limiter_impl.h", "src/resp/number.h", "src/server/loop/loop.h"}));
 }
@@ -99,6 +99,14 @@ TEST(Tidy, OnlyTheClockReadsTheTime) { expect_none(check_clock); }
 TEST(Tidy, NothingIsDefinedTwice) {
   const Findings findings = check_one_definition(checkout());
   EXPECT_TRUE(findings.empty()) << to_string(findings);
+}
+
+TEST(Tidy, AFolderIsANamespace) {
+  std::string public_text;
+  for (const File& file : checkout()) {
+    if (file.path.rfind("include/weir/", 0) == 0) public_text += file.text;
+  }
+  expect_none([&](const File& file) { return check_namespaces(file, public_text); });
 }
 
 TEST(Tidy, EveryLuaFileOfAnAlgorithmHasItsTwinAndIsInTheScript) {
@@ -176,9 +184,10 @@ TEST(TidyRules, EveryOtherLayerKeepsItsRow) {
   EXPECT_EQ(layers("src/protocol/a.cc", "#include \"resp/b.h\"\n#include \"weir/verdict.h\"\n"), "");
   EXPECT_NE(layers("src/protocol/a.cc", "#include \"weir/limiter.h\"\n"), "");
   EXPECT_NE(layers("src/protocol/a.cc", "#include <netinet/in.h>\n"), "");
-  EXPECT_EQ(
-      layers("src/server/a.cc", "#include \"server/b.h\"\n#include \"weir/limiter.h\"\n#include \"protocol/b.h\"\n"),
-      "");
+  EXPECT_EQ(layers("src/server/http/a.cc", "#include \"server/loop/b.h\"\n#include \"weir/limiter.h\"\n"), "");
+  EXPECT_NE(layers("src/server/http/a.cc", "#include \"server/admin/b.h\"\n"), "");
+  EXPECT_NE(layers("src/server/loop/a.cc", "#include \"server/http/b.h\"\n"), "");
+  EXPECT_EQ(layers("src/server/a.cc", "#include \"server/b.h\"\n#include \"server/admin/b.h\"\n"), "");
   EXPECT_NE(layers("src/server/a.cc", "#include \"store/b.h\"\n"), "");
   EXPECT_NE(layers("include/weir/a.h", "#include \"algorithm/b.h\"\n"), "");
   EXPECT_NE(layers("include/weir/a.h", "#include <tl/expected.hpp>\n"), "");
@@ -228,6 +237,21 @@ TEST(TidyRules, WhatIsDefinedTwiceIsSeen) {
   EXPECT_EQ(twice("std::string text(Micros time);", "std::string text(double time);"), "");
   EXPECT_EQ(twice("std::string text(Micros time);", "  std::string text(Micros time);"), "") << "of a class";
   EXPECT_EQ(found("namespace weir {\nstruct A;\nstruct A::Impl {\n"), "");
+}
+
+TEST(TidyRules, AFolderIsANamespace) {
+  const auto found = [](const std::string& path, const std::string& text) {
+    return to_string(check_namespaces({path, text}, "class Gate {\n};\nint parse_policy();\n"));
+  };
+  EXPECT_EQ(found("src/fleet/a.h", "namespace weir::fleet {\nstruct A {\n};\n}  // namespace weir::fleet\n"), "");
+  EXPECT_EQ(found("src/server/http/a.h", "namespace weir::server::http {\nint a();\n"), "");
+  EXPECT_EQ(found("src/fleet/a.cc", "namespace weir::fleet::a_test {\nint a() {}\n"), "");
+  EXPECT_EQ(found("src/gate/a.h", "namespace weir::policy {\nclass Rulebook;\n}  // namespace weir::policy\n"), "");
+  EXPECT_EQ(found("src/gate/a.cc", "namespace weir {\nResult<void> Gate::check(int a) {\n}\nint parse_policy() {\n}\n"),
+            "");
+  EXPECT_TRUE(says(found("src/gate/a.h", "namespace weir::policy {\nint a();\n"), "src/gate/a.h:2: only declares"));
+  EXPECT_TRUE(says(found("src/gate/a.h", "namespace weir {\nstruct A {\n"), "a.h:2: include/weir does not declare A"));
+  EXPECT_TRUE(says(found("src/gate/a.cc", "namespace weir {\nint more(int b) {\n"), "a.cc:2: include/weir does not"));
 }
 
 TEST(TidyRules, TwinsHaveTheSameFunctionsInTheSameOrder) {

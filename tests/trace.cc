@@ -1,4 +1,4 @@
-// How the next request is chosen: at the edges of what the last answer promised more often than not. See trace.h.
+// How the next request is chosen: more often than not at the edges of what the last answer promised. See trace.h.
 
 #include "trace.h"
 
@@ -43,10 +43,10 @@ constexpr std::array<std::int64_t, 12> kPeriods{1,         7,          1'000,   
 std::optional<Limit> try_limit(Algorithm algorithm, Dice& dice) {
   const std::int64_t period = dice.chance(70) ? dice.one_of(kPeriods) : 1 + dice.any_size(kPeriods.back() - 1);
   const std::int64_t permits = dice.chance(3) ? 0 : 1 + dice.any_size(dice.chance(70) ? 100 : kPermitsMax - 1);
-  if (is_bucket(algorithm)) {
+  if (algorithm::is_bucket(algorithm)) {
     const std::int64_t capacity =
         dice.chance(40) ? permits : 1 + dice.any_size(dice.chance(70) ? 100 : kPermitsMax - 1);
-    auto limit = make_bucket(algorithm, permits, period, capacity);
+    auto limit = algorithm::make_bucket(algorithm, permits, period, capacity);
     return limit ? std::optional<Limit>(*limit) : std::nullopt;
   }
   Limit limit{.algorithm = algorithm, .permits = permits, .period_us = period, .capacity = permits};
@@ -65,7 +65,7 @@ Limit random_limit(Algorithm algorithm, Dice& dice) {
 // The time in which an empty limit recovers, roughly: what a step forward is measured by.
 std::int64_t span_of(const Limit& limit) {
   if (limit.period_us == 0) return kDay;
-  if (!is_bucket(limit.algorithm)) return limit.period_us;
+  if (!algorithm::is_bucket(limit.algorithm)) return limit.period_us;
   return std::max<std::int64_t>(1, limit.capacity * limit.weight / limit.rate);
 }
 
@@ -76,37 +76,30 @@ std::int64_t to_boundary(std::int64_t now, const Limit& limit) {
 std::int64_t next_time(std::int64_t now, const Limit& limit, const Decision& last, Time time, Dice& dice) {
   const std::int64_t span = span_of(limit);
   const std::int64_t wait = last.retry_after == kNever ? 0 : last.retry_after.count();
-  std::int64_t step = 0;
-  switch (dice.in(0, 9)) {
-    case 0:
-    case 1:
-      break;
-    case 2:
-      step = wait;
-      break;
-    case 3:
-      step = wait - 1;
-      break;
-    case 4:
-      step = last.reset_after.count() - dice.in(0, 1);
-      break;
-    case 5:
-      step = dice.any_size(span);
-      break;
-    case 6:
-      step = dice.in(0, span);
-      break;
-    case 7:
-      step = dice.any_size(4 * span);
-      break;
-    case 8:
-      step = limit.period_us > 0 ? to_boundary(now, limit) - dice.in(0, 1) : 1;
-      break;
-    default:
-      step = dice.in(0, 3);
-      break;
-  }
-  step = std::max<std::int64_t>(0, step);
+  const auto forward = [&]() -> std::int64_t {
+    switch (dice.in(0, 9)) {
+      case 0:
+      case 1:
+        return 0;
+      case 2:
+        return wait;
+      case 3:
+        return wait - 1;
+      case 4:
+        return last.reset_after.count() - dice.in(0, 1);
+      case 5:
+        return dice.any_size(span);
+      case 6:
+        return dice.in(0, span);
+      case 7:
+        return dice.any_size(4 * span);
+      case 8:
+        return limit.period_us > 0 ? to_boundary(now, limit) - dice.in(0, 1) : 1;
+      default:
+        return dice.in(0, 3);
+    }
+  };
+  std::int64_t step = std::max<std::int64_t>(0, forward());
   if (time == Time::both_ways && dice.chance(12)) step = -dice.any_size(dice.chance(70) ? span : 8 * span);
   return std::clamp<std::int64_t>(now + step, 0, kTimeEnd - 1);
 }
@@ -143,7 +136,7 @@ Op next_op(const Limit& limit, std::int64_t now, const Decision& last, Dice& dic
   op.id = std::string(1, static_cast<char>('a' + dice.in(0, 7)));
   op.kind = dice.chance(30) ? Op::Kind::release : Op::Kind::acquire;
   op.cost = std::max<std::int64_t>(0, op.cost);
-  if (op.kind == Op::Kind::acquire && op.cost == 0) op.id.clear();  // a peek is nobody's
+  if (op.kind == Op::Kind::acquire && op.cost == 0) op.id.clear();  // a peek has no id
   return op;
 }
 
@@ -168,7 +161,7 @@ Trace make_trace(std::uint64_t seed, std::vector<Limit> limits, std::size_t coun
   }
   const int changes = static_cast<int>(dice.one_of(std::array<std::int64_t, 3>{1, 5, 30}));  // of the limit, in percent
   Decision last;
-  std::vector<Op> charges;  // under the limit that rules: what can be taken back
+  std::vector<Op> charges;  // under the current limit, which can be refunded
   while (trace.ops.size() < count) {
     now = next_time(now, trace.limits[ruling], last, time, dice);
     Op op = next_op(trace.limits[ruling], now, last, dice);
@@ -232,6 +225,32 @@ std::string difference(const Trace& trace, std::size_t place, const Engine& engi
 
 }  // namespace
 
+bool charge_all(std::span<std::unique_ptr<Engine>* const> engines, std::span<const std::int64_t> costs,
+                std::int64_t now, std::vector<Decision>& decisions) {
+  std::vector<std::unique_ptr<Engine>> after;
+  bool allowed = true;
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    after.push_back((*engines[i])->clone());
+    decisions.push_back(after[i]->check(now, costs[i]));
+    allowed = allowed && decisions[i].allowed;
+  }
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    std::unique_ptr<Engine>& engine = *engines[i];
+    if (allowed) {
+      engine = std::move(after[i]);
+      continue;
+    }
+    if (costs[i] == 0) continue;
+    // The correction and the conversion stay; a request that can never pass makes them and charges nothing.
+    engine->check(now, INT64_MAX);
+    if (!decisions[i].allowed) continue;
+    decisions[i] = engine->check(now, 0);
+    decisions[i].allowed = true;
+    decisions[i].retry_after = Micros{0};
+  }
+  return allowed;
+}
+
 std::string to_string(const Decision& d) {
   const auto wait = [](Micros t) { return t == kNever ? std::string("never") : std::to_string(t.count()); };
   return std::string(d.allowed ? "allow, " : "deny, ") + std::to_string(d.remaining) + " left of " +
@@ -245,10 +264,10 @@ Trace trace_of(Algorithm algorithm, std::uint64_t seed, std::size_t ops, Time ti
   Dice dice(seed);
   std::vector<Limit> limits{random_limit(algorithm, dice), random_limit(algorithm, dice)};
   Limit resized = random_limit(algorithm, dice);  // the first, with other permits: the period stays
-  if (!is_bucket(algorithm)) resized.period_us = limits.front().period_us;
+  if (!algorithm::is_bucket(algorithm)) resized.period_us = limits.front().period_us;
   resized.phase_us = limits.front().phase_us;
   limits.push_back(resized);
-  if (is_by_period(algorithm) && time == Time::both_ways) {
+  if (algorithm::is_by_period(algorithm) && time == Time::both_ways) {
     // A state of another period may be removed once it has recovered, which a clock that runs back cannot know: so
     // these have one period. Three more versions have a part of the permits.
     for (int i = 0; i < 3; ++i) limits.push_back(limits.front());
@@ -279,7 +298,7 @@ Trace random_requests(Algorithm algorithm, std::uint64_t seed, std::size_t ops) 
 
 // Each event costs all there is, and the log counts on: past 2^53 in all, where doubles end.
 Trace long_log_trace() {
-  const Limit limit = make_window(Algorithm::sliding_log, kPermitsMax, 1'000).value();
+  const Limit limit = algorithm::make_window(Algorithm::sliding_log, kPermitsMax, 1'000).value();
   Trace trace{.seed = 0, .limits = {limit}};
   const auto engine = oracle_engine(limit);
   for (std::int64_t i = 0; i < 20'000; ++i) {
@@ -321,14 +340,14 @@ std::vector<Trace> boundary_traces(Algorithm algorithm) {
   for (const std::int64_t permits :
        {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, std::int64_t{4095}, kTop - 1, kTop}) {
     for (const std::int64_t period : {std::int64_t{1}, std::int64_t{1'000}, std::int64_t{7}, kDay, kTenYears}) {
-      if (!is_bucket(algorithm)) {
-        const auto limit = make_window(algorithm, permits, period);
+      if (!algorithm::is_bucket(algorithm)) {
+        const auto limit = algorithm::make_window(algorithm, permits, period);
         if (limit) limits.push_back(*limit);
         if (limit && algorithm == Algorithm::fixed_window && period > 1) limits.push_back(*phased(*limit, period - 1));
         continue;
       }
       for (const std::int64_t capacity : {std::int64_t{1}, std::int64_t{2}, permits, kTop}) {
-        const auto limit = make_bucket(algorithm, permits, period, capacity);
+        const auto limit = algorithm::make_bucket(algorithm, permits, period, capacity);
         if (limit) limits.push_back(*limit);
       }
     }
@@ -455,7 +474,7 @@ std::vector<std::vector<Limit>> small_limits(Algorithm algorithm) {
     for (const auto& [p, t, phase] : kind) {
       Limit limit{.algorithm = algorithm, .permits = p, .period_us = t, .capacity = p};
       if (algorithm == Algorithm::fixed_window) limit.phase_us = phase;
-      if (is_bucket(algorithm)) limit = make_bucket(algorithm, p, t, p + 1).value();
+      if (algorithm::is_bucket(algorithm)) limit = algorithm::make_bucket(algorithm, p, t, p + 1).value();
       if (algorithm == Algorithm::sliding_log) limit.events_max = 2;
       pair.push_back(limit);
     }

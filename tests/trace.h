@@ -1,11 +1,10 @@
 // Traces: what is asked of one key, and what the oracle answers. Random ones from a seed, and every small one.
 //
-// A trace is made once, by asking the oracle (the next time and cost depend on its last answer: just before a wait is
-// over, at it, one permit too many ...), and then replayed on any engine. A mismatch is told with its whole history.
+// The oracle makes a trace: the next time and cost depend on its last answer (just before a wait is over, at its end,
+// one permit too many ...). Then any engine replays it. A difference is reported with the operations before it.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,70 +1,23 @@
-// Versions of one limit on one key, and periods that are strangers, in the table as in the oracle.
+// Versions of one limit on one key, and limits of other periods, in the table as in the oracle.
 //
-// A rollout, a lagging plan cache, or two processes on one state file: requests bring different versions of a limit.
+// In a rollout, with an old plan in a cache, or with two processes on one state file, requests have different versions
+// of a limit.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "algorithm/limit.h"
 #include "sanitized.h"
-#include "store/memory_store.h"
-#include "trace.h"
+#include "table_engine.h"
 
 namespace weir::test {
 namespace {
 
 constexpr std::int64_t kNow = 1'700'000'000'000'000, kSecond = 1'000'000, kDay = 86'400 * kSecond;
-
-class TableEngine final : public Engine {
- public:
-  explicit TableEngine(const Limit& limit) : limit_(limit) {
-    store_ = MemoryStore::open({.keys = 200, .log_bytes = 1 << 22}, clock_).value();
-  }
-  std::string_view name() const override { return "the table"; }
-  std::unique_ptr<Engine> clone() const override { return nullptr; }
-  void change(const Limit& limit) override { limit_ = limit; }
-  Decision check(std::int64_t now, std::int64_t cost) override {
-    clock_->set(Micros{now});
-    const auto decision = store_->check({.key = "k", .limit = &limit_, .cost = cost}, now);
-    return decision ? *decision : Decision{.limit = -1};
-  }
-  Decision acquire(std::int64_t now, std::string_view id, std::int64_t cost) override {
-    clock_->set(Micros{now});
-    const auto decision = store_->acquire({.key = "k", .limit = &limit_, .cost = cost}, id, now);
-    return decision ? *decision : Decision{.limit = -1};
-  }
-  Decision refund(std::int64_t now, std::int64_t cost, std::int64_t at) override {
-    clock_->set(Micros{now});
-    const Charged charged = charged_at(limit_, at);
-    table::Debit debit{.name = store_->table().key_name(limit_, "k"),
-                       .limit = &limit_,
-                       .cost = -cost,
-                       .act = table::Act::refund,
-                       .charged = &charged};
-    if (!store_->table().charge({&debit, 1}, {}, now)) return Decision{.limit = -1};
-    return debit.decision;
-  }
-  bool release(std::int64_t now, std::string_view id) override {
-    clock_->set(Micros{now});
-    return store_->release("k", id, now).value_or(false);
-  }
-
- private:
-  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{0});
-  std::unique_ptr<MemoryStore> store_;
-  Limit limit_;
-};
-
-bool fits_the_table(const Trace& trace) {
-  for (const Limit& limit : trace.limits) {
-    if (!table::packing_of(limit).fits_block) return false;
-    if (limit.algorithm == Algorithm::sliding_log && limit.events_max > 4'096) return false;
-  }
-  return true;
-}
 
 class TableVersions : public ::testing::TestWithParam<Algorithm> {};
 
@@ -84,7 +37,7 @@ TEST_P(TableVersions, AgreeWithTheOracle) {
       }
       trace = std::move(again);
     }
-    if (!fits_the_table(trace)) continue;
+    if (!fits_blocks(trace)) continue;
     ++replayed;
     TableEngine engine(trace.limits.front());
     const auto wrong = replay(trace, engine);
@@ -93,8 +46,7 @@ TEST_P(TableVersions, AgreeWithTheOracle) {
   EXPECT_GT(replayed, kIsSanitized ? 10 : 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, TableVersions, ::testing::ValuesIn(kAlgorithms),
-                         [](const auto& param) { return std::string(to_string(param.param)); });
+INSTANTIATE_TEST_SUITE_P(Of, TableVersions, ::testing::ValuesIn(kAlgorithms), algorithm_name);
 
 class VersionsInStore : public ::testing::Test {
  protected:
@@ -108,32 +60,30 @@ class VersionsInStore : public ::testing::Test {
   }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
-  std::unique_ptr<MemoryStore> store_ = MemoryStore::open({.keys = 10'000}, clock_).value();
+  std::unique_ptr<store::MemoryStore> store_ = store::MemoryStore::open({.keys = 10'000}, clock_).value();
 };
 
 // 1000/day on one server and 100/day on another: 9,100 were admitted once.
 TEST_F(VersionsInStore, ARolloutAdmitsTheHigherLimit) {
-  for (const Algorithm algorithm : kAlgorithms) {
-    if (algorithm == Algorithm::concurrency) continue;
+  for (const Algorithm algorithm : kChecked) {
     const Limit high = *compile("1000/day", algorithm), low = *compile("100/day", algorithm);
     std::int64_t sum = 0;
     for (int round = 0; round < 100; ++round) {
       sum += admitted(high, 100, kNow, "rollout");
       sum += admitted(low, 1, kNow, "rollout");
     }
-    EXPECT_EQ(sum, 1'000) << to_string(algorithm);
+    EXPECT_EQ(sum, 1'000) << weir::to_string(algorithm);
   }
 }
 
 // A plan that is lowered and raised again: 39,700 of 10,000 were admitted once.
-TEST_F(VersionsInStore, APlanThatGoesDownAndUpForgetsNothing) {
-  for (const Algorithm algorithm : kAlgorithms) {
-    if (algorithm == Algorithm::concurrency) continue;
+TEST_F(VersionsInStore, APlanThatGoesDownAndUpFreesNothing) {
+  for (const Algorithm algorithm : kChecked) {
     const Limit pro = *compile("10000/day", algorithm), free = *compile("100/day", algorithm);
     std::int64_t sum = 0;
     for (int round = 0; round < 4; ++round)
       sum += admitted(pro, 10'000, kNow, "plan") + admitted(free, 3, kNow, "plan");
-    EXPECT_EQ(sum, 10'000) << to_string(algorithm);
+    EXPECT_EQ(sum, 10'000) << weir::to_string(algorithm);
   }
 }
 
@@ -142,7 +92,7 @@ TEST_F(VersionsInStore, OtherPeriodsAreOtherStates) {
     const Limit minute = *compile("10/minute", algorithm), hour = *compile("30/hour", algorithm);
     EXPECT_EQ(admitted(minute, 7, kNow), 7);
     EXPECT_EQ(admitted(hour, 40, kNow), 30);
-    EXPECT_EQ(admitted(minute, 40, kNow), 3) << to_string(algorithm);
+    EXPECT_EQ(admitted(minute, 40, kNow), 3) << weir::to_string(algorithm);
     EXPECT_EQ(store_->check({.key = "k", .limit = &hour, .cost = 0}, kNow)->remaining, 0);
     EXPECT_TRUE(*store_->forget(algorithm, "k", kNow)) << "all periods";
     EXPECT_EQ(store_->check({.key = "k", .limit = &hour, .cost = 0}, kNow)->remaining, 30);
@@ -151,11 +101,12 @@ TEST_F(VersionsInStore, OtherPeriodsAreOtherStates) {
   }
 }
 
-// What a lowered rule meets stays in its slot: no key moves into the arena.
+// Under a lowered limit, keys stay in their slots: no key moves into the arena.
 TEST_F(VersionsInStore, ALoweredRuleMovesNoKeyIntoTheArena) {
   for (const Algorithm algorithm : {Algorithm::fixed_window, Algorithm::sliding_window, Algorithm::token_bucket}) {
     const Limit high = *compile("100000/minute", algorithm), low = *compile("3/minute", algorithm);
-    const auto store = MemoryStore::open({.keys = 2'000, .log_bytes = 1}, clock_).value();  // room for 1,024 blocks
+    const auto store =
+        store::MemoryStore::open({.keys = 2'000, .log_bytes = 1}, clock_).value();  // room for 1,024 blocks
     for (const std::int64_t now : {kNow, kNow + 60 * kSecond, kNow + 100 * kSecond, kNow + 150 * kSecond}) {
       for (int i = 0; i < 1'500; ++i) {
         const std::string key = "key" + std::to_string(i);
@@ -165,13 +116,7 @@ TEST_F(VersionsInStore, ALoweredRuleMovesNoKeyIntoTheArena) {
         ASSERT_TRUE(decision) << decision.error().message;
       }
     }
-    std::uint64_t blocks = 0;
-    for (std::uint64_t i = 0; i < store->table().pages(); ++i) {
-      for (auto& line : store->table().region().page(i).slots) {
-        for (const table::Unit& unit : line) blocks += table::limit_of(unit.tag) == table::kInBlock ? 1u : 0u;
-      }
-    }
-    EXPECT_EQ(blocks, 0u);
+    EXPECT_EQ(limits_in_blocks(*store), 0);
   }
 }
 
@@ -188,30 +133,23 @@ TEST_F(VersionsInStore, ADeniedAcquireNeitherCutsNorDropsHolds) {
   EXPECT_EQ(store_->acquire({.key = "c", .limit = &long_, .cost = 0}, "", later + 2 * kSecond)->remaining, 1);
 }
 
-// Two periods of one key must not share a slot: the prints of periods that people write differ.
-TEST(PeriodPrint, TellsPeriodsThatPeopleWriteApart) {
-  std::vector<std::uint64_t> prints;
+// Two periods of one key must not share a slot, so the prints of usual periods differ.
+TEST(PeriodPrint, DiffersBetweenPeriodsThatPeopleWrite) {
+  std::set<std::uint64_t> prints;
+  std::set<std::int64_t> periods;  // 1000 ms is 1 s, and so on: equal periods have one print
   for (const std::int64_t unit : {std::int64_t{1'000}, kSecond, 60 * kSecond, 3'600 * kSecond, kDay}) {
-    for (std::int64_t n = 1; n <= 1'000 && n * unit <= kPeriodMax.count(); ++n) {
-      const auto limit = make_window(Algorithm::fixed_window, 1, n * unit);
-      prints.push_back(period_print(*limit) & table::kHomeMask);
-      if (n > 31) continue;
-      for (const char* zone : {"UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo"}) {
-        for (const char* name : {"day", "week", "month", "year"}) {
-          prints.push_back(period_print(*compile("1/calendar_" + std::string(name) + " " + zone)) & table::kHomeMask);
-        }
-      }
+    for (std::int64_t n = 1; n <= 1'000; ++n) {
+      const auto limit = algorithm::make_window(Algorithm::fixed_window, 1, n * unit);
+      prints.insert(algorithm::period_print(*limit) & table::kHomeMask);
+      periods.insert(n * unit);
     }
   }
-  std::sort(prints.begin(), prints.end());
-  prints.erase(std::unique(prints.begin(), prints.end()), prints.end());
-  // 1000 ms is 1 s and so on: what is the same period has the same print.
-  std::vector<std::int64_t> periods;
-  for (const std::int64_t unit : {std::int64_t{1'000}, kSecond, 60 * kSecond, 3'600 * kSecond, kDay}) {
-    for (std::int64_t n = 1; n <= 1'000; ++n) periods.push_back(n * unit);
+  for (const char* zone : {"UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo"}) {
+    for (const char* name : {"day", "week", "month", "year"}) {
+      prints.insert(algorithm::period_print(*compile("1/calendar_" + std::string(name) + " " + zone)) &
+                    table::kHomeMask);
+    }
   }
-  std::sort(periods.begin(), periods.end());
-  periods.erase(std::unique(periods.begin(), periods.end()), periods.end());
   EXPECT_EQ(prints.size(), periods.size() + 16);
 }
 

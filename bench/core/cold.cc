@@ -1,7 +1,7 @@
-// Ten million keys, asked in an order that no cache foresees: where the store waits for memory, and the maps too.
+// Ten million keys in random order: most checks wait for memory, in the store and in the maps.
 //
-// The keys are written as they are asked for, by all contestants alike; that is part of their figures and a row of its
-// own. The limit recovers so slowly that every key stays live.
+// Each contestant writes the text of a key just before it uses it. So this time is a part of every figure, and it has a
+// row of its own. The limit refills so slowly that every key stays live.
 #include <memory>
 #include <vector>
 
@@ -18,7 +18,7 @@ class ColdContest {
  public:
   explicit ColdContest(const Scale& scale) : keys_(scale.keys), load_{scale.cold_checks / kBatch} {}
 
-  // Asks every key once.
+  // Checks every key once.
   void fill() {
     const std::uint64_t before = resident_bytes();
     map_.reserve(keys_);
@@ -34,8 +34,8 @@ class ColdContest {
     alternate(contestants_, rounds);
   }
 
-  void tell(Report& report) const {
-    report.begin("Cold: " + std::to_string(keys_) + " keys of 40 bytes; a request's key is made on the way");
+  void add_to(Report& report) const {
+    report.begin("Cold: " + std::to_string(keys_) + " keys of 40 bytes; each figure includes making the key");
     report.add({"memory of the map", map_bytes_ / static_cast<double>(keys_), "B/key"});
     report.add({"a new key, batches of 16", insert_ns_, "ns"});
     for (const Contestant* each : contestants_) report.add(row_of(*each));
@@ -45,7 +45,7 @@ class ColdContest {
     if (cores() < 2) return;
     report.add(speed_row(batched_pair_, batched_, at_least(1.4)));
     report.add(speed_row(batched_pair_, sharded_pair_, {}));
-    report.add({"moonshot, cold on two threads", millions(batched_pair_), "M/s", Rival{"the wish", 20}});
+    report.add({"cold check, two threads", millions(batched_pair_), "M/s", Rival{"the goal", 20}});
   }
 
  private:
@@ -65,7 +65,7 @@ class ColdContest {
   double map_bytes_ = 0, insert_ns_ = 0;
 
   Contestant making_ = one_thread("making a key", load_, ColdKeys(keys_, 1), [](const KeyBatch& batch) {
-    asm volatile("" : : "r"(&batch) : "memory");  // or the compiler would see that nobody reads them
+    asm volatile("" : : "r"(&batch) : "memory");  // otherwise the compiler removes the unused keys
     return kBatch;
   });
   Contestant mutexed_ = one_thread("cold map under a mutex", load_, ColdKeys(keys_, 1), in_map(map_, limit_, *clock_));
@@ -78,7 +78,8 @@ class ColdContest {
                                          ColdKeys(keys_, 4), in_map(shards_, limit_, *clock_));
   Contestant batched_pair_ = two_threads("cold check, batches of 16, two threads", load_, ColdKeys(keys_, 3),
                                          ColdKeys(keys_, 4), in_batches(subject_, *clock_));
-  std::vector<Contestant*> contestants_{&making_, &mutexed_, &sharded_, &alone_, &batched_};  // and pairs, given cores
+  std::vector<Contestant*> contestants_{&making_, &mutexed_, &sharded_, &alone_,
+                                        &batched_};  // and the pairs, if there are two cores
 };
 
 }  // namespace
@@ -87,7 +88,7 @@ void measure_cold(Report& report, const Scale& scale) {
   const auto contest = std::make_unique<ColdContest>(scale);
   contest->fill();
   contest->run(scale.rounds);
-  contest->tell(report);
+  contest->add_to(report);
 }
 
 }  // namespace weir::bench

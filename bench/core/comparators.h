@@ -1,8 +1,8 @@
-// What the table is held against: the bare instruction that it cannot do without, and what people write first.
+// What the benchmarks compare the store with: one compare-and-swap, and maps under mutexes.
 //
-// The maps do the whole work of a token bucket with the arithmetic of the library and answer with the same Decision,
-// so that only storage and locking differ. They look keys up without making a string of them and keep the hash beside
-// each, which is the best that a standard map does. Their members may be called from any thread, but for reserve().
+// A map does all the work of a token bucket: it uses the arithmetic of the library and returns the same Decision. So
+// only storage and locking differ. A lookup makes no string from the key, and the map keeps the hash of each key, which
+// is the best that a standard map can do. Any thread may call the members, except reserve().
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct alignas(16) Pair {
   std::uint64_t low = 0, high = 0;
 };
 
-// One compare-and-swap of 16 bytes. False, and `expected` is what stood there, if that was something else.
+// One compare-and-swap of 16 bytes. If `at` is not `expected`, returns false and sets `expected` to the value of `at`.
 inline bool compare_and_swap(Pair& at, Pair& expected, Pair desired) {
 #if defined(__x86_64__)
   bool swapped = false;
@@ -32,7 +32,7 @@ inline bool compare_and_swap(Pair& at, Pair& expected, Pair desired) {
                : "memory");
   return swapped;
 #elif defined(__aarch64__)
-  // Exclusive loads and stores: what every machine has; with LSE one instruction costs the same.
+  // Exclusive loads and stores, which every machine has. The single instruction of LSE costs the same.
   Pair seen;
   std::uint32_t failed = 0;
   do {
@@ -45,29 +45,29 @@ inline bool compare_and_swap(Pair& at, Pair& expected, Pair desired) {
   expected = seen;
   return swapped;
 #else
-#error "no compare-and-swap of 16 bytes is known for this machine"
+#error "write the compare-and-swap of 16 bytes for this processor"
 #endif
 }
 
-// The least that a check must do to its slot: read it, swap it.
+// The minimum that a check does with its slot: read it, then swap it.
 inline void bare_charge(Pair& slot) {
   Pair old{__atomic_load_n(&slot.low, __ATOMIC_RELAXED), __atomic_load_n(&slot.high, __ATOMIC_RELAXED)};
   while (!compare_and_swap(slot, old, {old.low, old.high + 1})) {
   }
 }
 
-// Not noexcept: the map then keeps the hash in each node, and a lookup reads no string but the right one.
+// Not noexcept, so that the map keeps the hash in each node. A lookup then compares few strings.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
 };
-using BucketMap = std::unordered_map<std::string, Bucket, TextHash, std::equal_to<>>;
+using BucketMap = std::unordered_map<std::string, algorithm::Bucket, TextHash, std::equal_to<>>;
 
 inline Decision check_bucket(BucketMap& map, std::string_view key, const Limit& limit, std::int64_t now) {
   auto found = map.find(key);
-  if (found == map.end()) found = map.emplace(std::string(key), Bucket{}).first;
-  const Bucket settled = bucket_settle(found->second, limit, now).state;
-  const Stepped<Bucket> stepped = bucket_step(settled, limit, now, 1, limit);
+  if (found == map.end()) found = map.emplace(std::string(key), algorithm::Bucket{}).first;
+  const algorithm::Bucket settled = algorithm::bucket_settle(found->second, limit, now).state;
+  const algorithm::Stepped<algorithm::Bucket> stepped = algorithm::bucket_step(settled, limit, now, 1, limit);
   found->second = stepped.decision.allowed ? stepped.next : settled;
   return stepped.decision;
 }
@@ -87,7 +87,7 @@ class MutexedMap {
   BucketMap map_;
 };
 
-// The same, 64 times over.
+// 64 such maps, each with its own mutex.
 class ShardedMap {
  public:
   void reserve(std::size_t keys) {

@@ -1,7 +1,8 @@
-// How a contestant of the speed parts is made: a source of keys, batch after batch, and what to do with each batch.
+// Makes the contestants for the measurements of speed: a source of keys, batch after batch, and what to do with each
+// batch.
 //
-// The maps and the store get one reading of the clock for a batch of sixteen, and all count what they allowed: a denial
-// writes nothing and would flatter.
+// The maps and the store read the clock once for a batch of sixteen. Each contestant counts the allowed requests: a
+// denial writes nothing, so it would make the figures too good.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +23,15 @@
 
 namespace weir::bench {
 
-// `visit(batch)` makes `requests` requests of a batch and returns how many were allowed. A round is `batches` batches.
+// A round has `batches` batches. `visit(batch)` makes `requests` requests of a batch and returns how many were allowed.
 struct Load {
   std::size_t batches;
   std::size_t requests = kBatch;
 };
 
 inline void expect_all(std::size_t allowed, std::size_t asked) {
-  if (allowed != asked) std::fprintf(stderr, "%zu of %zu allowed: distrust the figures\n", allowed, asked);
+  if (allowed != asked)
+    std::fprintf(stderr, "only %zu of %zu requests were allowed: do not trust the figures\n", allowed, asked);
 }
 
 template <class Source, class Visit>
@@ -42,10 +44,10 @@ Contestant one_thread(std::string name, Load load, Source source, Visit visit) {
           }};
 }
 
-// The same on two threads, each with a source of its own; the figure counts the requests of both.
+// The same on two threads, each with its own source. The figure counts the requests of both threads.
 template <class Source, class Visit>
 Contestant two_threads(std::string name, Load load, Source first, Source second, Visit visit) {
-  struct alignas(128) Side {  // nothing of one shares a line with the other
+  struct alignas(128) Side {  // the threads share no cache line
     Source source;
     Visit visit;
     std::size_t asked = 0, allowed = 0;
@@ -63,7 +65,7 @@ Contestant two_threads(std::string name, Load load, Source first, Source second,
           }};
 }
 
-// Asks for each key by itself; `check(key, now)` says whether it is allowed.
+// Checks each key separately; `check(key, now)` returns whether the request is allowed.
 template <class Check>
 auto one_by_one(const Clock& clock, Check check) {
   return [&clock, check](const KeyBatch& batch) {
@@ -85,12 +87,12 @@ inline auto in_batches(Subject& subject, const Clock& clock) {
   return [&](const KeyBatch& batch) { return subject.check_many(batch.keys, clock.now().count()); };
 }
 
-// Millions a second from nanoseconds for one.
+// Millions of requests per second, from nanoseconds per request.
 inline double millions(const Contestant& contestant) { return 1e3 / contestant.figure(); }
 
 inline Row row_of(const Contestant& contestant) { return {contestant.name(), contestant.figure(), "ns"}; }
 
-// What a contestant costs in times of a rival's cost, and how many times as fast it is.
+// A row that compares the times of two contestants, or their speeds.
 inline Row cost_row(const Contestant& subject, const Contestant& rival, std::optional<Bar> bar) {
   return {subject.name(), subject.figure(), "ns", Rival{rival.name(), rival.figure()}, bar};
 }

@@ -1,7 +1,8 @@
-// Keys that lie in the cache: what the store adds to the hash and the compare-and-swap (CAS) that it cannot do without.
+// Keys that are in the processor's cache: what the store adds to a hash and a compare-and-swap (CAS), which it cannot
+// do without.
 //
-// 2,000 keys in a store for a million, as a limiter has by default; on two threads each has 2,000 of its own. Then one
-// single key, which both threads want.
+// The store has room for a million keys, as a limiter has by default, and each thread uses 2,000 keys of its own. Then
+// both threads use one single key.
 #include <atomic>
 #include <vector>
 
@@ -17,12 +18,12 @@ namespace {
 constexpr std::size_t kHot = 2'000, kStoreKeys = 1'000'000;
 constexpr char kQuota[] = "1000/s burst 1000000000";  // a key stays live, and no check is denied
 
-// The bare instructions, on slots of their own.
+// A hash and a CAS without a store, on separate slots.
 struct Bare {
   std::vector<Pair> slots = std::vector<Pair>(2'048);
-  table::SipKey key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
+  base::SipKey key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
 
-  table::Hash128 hash(std::string_view text) const { return table::siphash13(key, text); }
+  base::Hash128 hash(std::string_view text) const { return base::siphash13(key, text); }
   Pair& slot(std::uint64_t number) { return slots[number % slots.size()]; }
 
   std::size_t swap_all(const KeyBatch& batch) {
@@ -32,15 +33,15 @@ struct Bare {
   std::size_t hash_all(const KeyBatch& batch) const {
     std::uint64_t sum = 0;
     for (const std::string_view text : batch.keys) {
-      const table::Hash128 both = hash(text);
+      const base::Hash128 both = hash(text);
       sum ^= both.low + both.high;
     }
-    asm volatile("" : : "r"(sum));  // or the compiler would see that nobody wants it
+    asm volatile("" : : "r"(sum));  // otherwise the compiler removes the unused sum
     return kBatch;
   }
   std::size_t hash_and_swap_all(const KeyBatch& batch) {
     for (const std::string_view text : batch.keys) {
-      const table::Hash128 both = hash(text);
+      const base::Hash128 both = hash(text);
       bare_charge(slot(both.low ^ both.high));
     }
     return kBatch;
@@ -56,8 +57,8 @@ class HotContest {
     alternate(contestants_, rounds);
   }
 
-  void tell(Report& report) const {
-    report.begin("Hot: 2,000 keys of 40 bytes in a store for a million; nanoseconds of a request");
+  void add_to(Report& report) const {
+    report.begin("Hot: 2,000 keys of 40 bytes in a store for a million; nanoseconds per request");
     for (const Contestant* each : contestants_) report.add(row_of(*each));
     report.add(cost_row(batched_, floor_, at_most(2.5)));
     report.add(cost_row(alone_, floor_, {}));
@@ -67,11 +68,11 @@ class HotContest {
     if (cores() < 2) return;
     report.add(speed_row(hash_pair_, hash_, {}));
     report.add(speed_row(batched_pair_, batched_, at_least(1.6)));
-    report.add({"moonshot, hot on two threads", millions(batched_pair_), "M/s", Rival{"the wish", 50}});
+    report.add({"hot check, two threads", millions(batched_pair_), "M/s", Rival{"the goal", 50}});
   }
 
  private:
-  std::size_t verdicts(const KeyBatch& batch) {  // five, and one key is left over
+  std::size_t verdicts(const KeyBatch& batch) {  // five verdicts; one key of the batch is unused
     std::size_t allowed = 0;
     const std::int64_t now = clock_->now().count();
     for (std::size_t i = 0; i + 3 <= kBatch; i += 3) {
@@ -106,7 +107,7 @@ class HotContest {
   Contestant batched_pair_ =
       two_threads("hot check, batches of 16, two threads", load_, keys_, others_, in_batches(subject_, *clock_));
   std::vector<Contestant*> contestants_{&swap_,  &hash_,    &floor_,  &mutexed_, &sharded_,
-                                        &alone_, &batched_, &verdict_};  // and the pairs, where there are cores
+                                        &alone_, &batched_, &verdict_};  // and the pairs, if there are two cores
 };
 
 }  // namespace
@@ -114,7 +115,7 @@ class HotContest {
 void measure_hot(Report& report, const Scale& scale) {
   const auto contest = std::make_unique<HotContest>(scale);
   contest->run(scale.rounds);
-  contest->tell(report);
+  contest->add_to(report);
 }
 
 void measure_one_key(Report& report, const Scale& scale) {
@@ -141,7 +142,7 @@ void measure_one_key(Report& report, const Scale& scale) {
   const std::vector<Contestant*> all{&swap, &swap_pair, &single, &pair, &batched};
   alternate(all, scale.rounds);
 
-  report.begin("One key that all want; nanoseconds of a request, both threads counted");
+  report.begin("One key for all requests; nanoseconds per request, over both threads");
   for (const Contestant* each : all) report.add(row_of(*each));
   report.add(speed_row(pair, swap_pair, {}));
   report.add(speed_row(batched, swap_pair, at_least(0.7)));

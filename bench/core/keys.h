@@ -1,7 +1,7 @@
-// The keys that all contestants are asked about: 40 bytes each, handed out sixteen at a time.
+// The keys of all contestants: 40 bytes each, in batches of sixteen.
 //
-// Hot keys lie ready in memory. Cold ones are written as they are needed, since ten million ready ones would be memory
-// that no store is to blame for; what that costs is a row of its own. A source belongs to one thread.
+// Hot keys are in memory before a round. A cold key is written just before its use, since ten million keys in memory
+// would count as memory of the store. The time for this is a row of its own. Each source belongs to one thread.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ inline constexpr std::size_t kKeyBytes = 40;
 
 struct KeyBatch {
   std::array<std::string_view, kBatch> keys;
-  std::array<std::uint64_t, kBatch> numbers;  // of the keys, below their count
+  std::array<std::uint64_t, kBatch> numbers;  // of the keys
 };
 
-// A fast generator, the same everywhere (splitmix64).
+// A fast random generator, with the same numbers on every machine (splitmix64).
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -37,12 +37,12 @@ class Random {
   std::uint64_t state_;
 };
 
-// Writes the key of a number: a prefix as people have them, then sixteen hexadecimal digits.
+// Writes the key of a number: a typical prefix, then sixteen hexadecimal digits.
 inline void write_key(std::uint64_t number, char* out) {
   static constexpr char kPrefix[] = "tenant:0042/api/v1/user:";
   static_assert(sizeof kPrefix - 1 + 16 == kKeyBytes);
   std::memcpy(out, kPrefix, sizeof kPrefix - 1);
-  // Each byte of `low` and `high` becomes one digit; all eight at once.
+  // Turns the eight digits of a half into eight characters at once.
   const auto spread = [](std::uint64_t x) {
     x = (x | x << 16) & 0x0000ffff0000ffff;
     x = (x | x << 8) & 0x00ff00ff00ff00ff;
@@ -57,7 +57,7 @@ inline void write_key(std::uint64_t number, char* out) {
   std::memcpy(out + kKeyBytes - 8, &low, 8);
 }
 
-// A few keys, again and again, in an order that no prefetcher guesses.
+// A few keys, again and again, in random order, so that the processor cannot prefetch them.
 class HotKeys {
  public:
   HotKeys(std::uint64_t first, std::size_t count, std::uint64_t seed) : text_(count * kKeyBytes) {
@@ -83,7 +83,7 @@ class HotKeys {
   KeyBatch batch_{};
 };
 
-// Any of many keys.
+// Random keys out of many.
 class ColdKeys {
  public:
   ColdKeys(std::size_t count, std::uint64_t seed) : count_(count), random_(seed) {}
@@ -93,7 +93,7 @@ class ColdKeys {
     return batch_;
   }
 
-  // Those from `number` on, to visit each key once.
+  // The keys from `number` on, to visit each key once.
   const KeyBatch& from(std::uint64_t number) {
     for (std::size_t i = 0; i < kBatch; ++i) put(i, number + i);
     return batch_;

@@ -1,8 +1,8 @@
-// How much memory a live key takes: resident bytes of a process before and after it fills a store, each store in a
-// process of its own.
+// The memory that a live key takes: the resident bytes of a process before and after it fills a store. Each store has
+// its own process.
 //
-// Time stands still meanwhile, so that every key is live to the end. The figures of the literature are those that texts
-// on rate limiting compute for 100,000 users at 100 a minute, and for ten million keys in Redis.
+// The clock stands still meanwhile, so that every key stays live. The figures called "the literature" are what texts on
+// rate limiting compute for 100,000 users at 100 requests a minute, and for ten million keys in Redis.
 #include <cstdio>
 #include <string>
 
@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::int64_t kNow_us = 1'794'701'843'991'953;
 
-// Of a store for `keys` keys, each asked `times` times; negative if it does not hold them all.
+// The bytes of a store for `keys` keys after `times` checks of each; negative if the process failed.
 double store_bytes(Algorithm algorithm, std::size_t keys, std::size_t times) {
-  const std::size_t log_bytes = times == 1 ? 0 : keys * times * 32;  // ample; only what is used is resident
+  const std::size_t log_bytes = times == 1 ? 0 : keys * times * 32;  // more than enough; only used pages are resident
   return measure_in_child([=] {
     const std::uint64_t before = resident_bytes();
     const auto clock = std::make_shared<ManualClock>(Micros{kNow_us});
@@ -26,14 +26,14 @@ double store_bytes(Algorithm algorithm, std::size_t keys, std::size_t times) {
     ColdKeys source(keys, 0);
     std::size_t allowed = 0;
     for (std::size_t round = 0; round < times; ++round) {
-      const auto now = kNow_us + static_cast<std::int64_t>(round);  // a log has an entry for each
+      const auto now = kNow_us + static_cast<std::int64_t>(round);  // a log has an entry for each time
       clock->set(Micros{now});
       for (std::size_t first = 0; first < keys; first += kBatch) {
         allowed += subject.check_many(source.from(first).keys, now);
       }
     }
     if (allowed != keys * times || subject.store().size() < keys) {
-      std::fprintf(stderr, "%s: %zu of %zu checks allowed, %zu of %zu keys held\n",
+      std::fprintf(stderr, "%s: %zu of %zu checks allowed, %zu of %zu keys in the store\n",
                    std::string(to_string(algorithm)).c_str(), allowed, keys * times, subject.store().size(), keys);
     }
     return static_cast<double>(resident_bytes() - before);

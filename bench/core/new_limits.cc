@@ -1,9 +1,9 @@
-// The first check under a limit that the table has not met: it is given a number, and the key is converted to it.
+// The first check with a limit that is new to the table: the table gives the limit a number, and converts the key to
+// it.
 //
-// Ten keys take turns, as where requests bring limits of their own along (CL.THROTTLE). Fewer limits than a table has
-// numbers for, and a fresh table for each round.
+// Ten keys take turns, as with clients that send limits in their requests (CL.THROTTLE). There are fewer limits than
+// the table has numbers for, and each round has a new table.
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,7 +19,7 @@ constexpr std::size_t kLimits = 900, kKeys = 10;
 
 double round_ns(const std::vector<Limit>& limits) {
   const auto clock = make_system_clock();
-  const auto store = value_or_die(MemoryStore::open({.keys = 10'000}, clock));
+  const auto store = value_or_die(store::MemoryStore::open({.keys = 10'000}, clock));
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < kKeys; ++i) keys.push_back("key " + std::to_string(i));
   const std::int64_t now = clock->now().count();

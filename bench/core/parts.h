@@ -1,6 +1,6 @@
-// The parts of the core bench: each measures its figures and adds its rows. core.cc calls them in turn.
+// The parts of bench_core. Each measures and adds its rows to the report. core.cc calls them in turn.
 //
-// Memory first: it forks, and a fork wants a process that is still small and has one thread.
+// Memory is first: it forks, and a fork needs a process that is still small and has one thread.
 #pragma once
 
 #include <cstddef>
@@ -21,5 +21,6 @@ void measure_hot(Report& report, const Scale& scale);
 void measure_one_key(Report& report, const Scale& scale);
 void measure_cold(Report& report, const Scale& scale);
 void measure_new_limits(Report& report, const Scale& scale);
+void measure_steps(Report& report, const Scale& scale);
 
 }  // namespace weir::bench

@@ -1,7 +1,7 @@
-// What is measured: the memory store, with one limit, as the limiter uses it.
+// The subject of the measurement: the memory store with one limit, as the limiter uses it.
 //
-// A thin face, so that the contestants read alike. An error ends the program: there is no figure to report then.
-// Its members may be called from any thread.
+// A thin wrapper, so that all contestants look alike. An error ends the program, because there is no figure to report
+// then. Any thread may call its members.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 namespace weir::bench {
 
 [[noreturn]] inline void die(const Error& error) {
-  std::fprintf(stderr, "the store fails: %s\n", error.message.c_str());
+  std::fprintf(stderr, "the store failed: %s\n", error.message.c_str());
   std::exit(1);
 }
 
@@ -33,8 +33,9 @@ T value_or_die(Result<T> result) {
 
 class Subject {
  public:
-  Subject(StoreOptions options, Limit limit, std::shared_ptr<const Clock> clock)
-      : limit_(std::move(limit)), store_(value_or_die(MemoryStore::open(std::move(options), std::move(clock)))) {}
+  Subject(store::StoreOptions options, Limit limit, std::shared_ptr<const Clock> clock)
+      : limit_(std::move(limit)),
+        store_(value_or_die(store::MemoryStore::open(std::move(options), std::move(clock)))) {}
 
   bool check(std::string_view key, std::int64_t now) {
     const auto decision = store_->check({key, &limit_}, now);
@@ -42,7 +43,7 @@ class Subject {
     return decision->allowed;
   }
 
-  // How many were allowed.
+  // Returns how many were allowed.
   std::size_t check_many(std::span<const std::string_view, kBatch> keys, std::int64_t now) {
     std::array<Charge, kBatch> charges;
     std::array<Result<Decision>, kBatch> answers;
@@ -64,11 +65,11 @@ class Subject {
     return verdict->allowed;
   }
 
-  const MemoryStore& store() const { return *store_; }
+  const store::MemoryStore& store() const { return *store_; }
 
  private:
   const Limit limit_;
-  const std::unique_ptr<MemoryStore> store_;
+  const std::unique_ptr<store::MemoryStore> store_;
 };
 
 }  // namespace weir::bench

@@ -1,7 +1,7 @@
-// Who is held against whom: Weir's store as a loop of a server drives it, and clients of Redis as people write them.
+// The contestants of bench_fleet: Weir's store, driven as a loop of the server drives it, and simple clients of Redis.
 //
-// All have the same client underneath, one connection, and the same number of checks in flight. The thread that runs
-// one does nothing else, and waits when there is nothing to do. One thread.
+// All use the same Redis client, one connection, and the same number of checks in flight. A contestant has its thread
+// for itself, and waits when there is nothing to do. One thread.
 #pragma once
 
 #include <cstddef>
@@ -21,61 +21,61 @@
 
 namespace weir::bench {
 
-// How much of what is asked.
+// The checks of a run.
 struct Load {
   KeyOrder& keys;
   const Limit& limit;
   double seconds = 1;
   std::size_t in_flight = 256;
-  std::size_t checks = 0;  // if not 0, as many instead, however long they take
+  std::size_t checks = 0;  // if not 0: run for this many checks instead of `seconds`
 };
 
-// A limiter, shared by Redis or not, whose calls wait on fibers.
+// A limiter with or without Redis, whose calls wait on fibers.
 class Weir {
  public:
-  Weir(const redis::Target& target, std::size_t keys, Micros deadline = LaneOptions{}.deadline);
+  Weir(const base::redis::Target& target, std::size_t keys, Micros deadline = fleet::PipelineOptions{}.deadline);
   explicit Weir(std::size_t keys);  // in memory only
   ~Weir();
 
-  // Checks one behind the other, so many at a time.
+  // Keeps `in_flight` checks in flight.
   Figures run(const Load& load);
-  // So many a second, whether they are answered or not; times are from when each was due. No check waits for a place
-  // in flight.
+  // Starts `rate` checks per second, whether earlier ones are answered or not. The time of a check counts from when it
+  // was due. Ignores `in_flight`.
   Figures run_at(const Load& load, double rate);
-  // Until there is another node.
+  // Waits until the store sees another node.
   void wait_until_two();
-  // Until Redis has every charge that was made without it; in seconds.
+  // Waits until Redis has every charge that was made without it. Returns the seconds that this took.
   double wait_until_synced();
-  // Until Redis decides; until nobody asks it.
+  // Waits until Redis decides, or until the fallback decides.
   void wait_until_strict(const Limit& limit);
   void wait_until_fallback(const Limit& limit);
   Limiter& limiter() { return *limiter_; }
-  // Runs it on a fiber, to its end.
+  // Runs the work on a fiber and waits for its end.
   void on_fiber(const std::function<void()>& work);
 
  private:
   class Counting;
-  LaneCounts counts() const;
+  fleet::PipelineCounts counts() const;
   void turn(int wait_ms);
   void wait_until(DecidedBy decided_by, const Limit& limit);
 
-  std::shared_ptr<FleetStore> store_;
+  std::shared_ptr<fleet::FleetStore> store_;
   std::unique_ptr<Limiter> limiter_;
-  Fibers fibers_;
-  std::unique_ptr<LoopWay> way_;
+  base::Fibers fibers_;
+  std::unique_ptr<fleet::FiberWaiter> waiter_;
 };
 
-// One call a check.
+// A client with one call per check.
 class PlainClient : private redis::Receiver {
  public:
   enum class Kind { gcra, incr };
-  PlainClient(const redis::Target& target, Kind kind);
+  PlainClient(const base::redis::Target& target, Kind kind);
 
   Figures run(const Load& load);
 
  private:
   struct Check {
-    KeyOrder::Room room;
+    KeyOrder::Buffer buffer;
     std::string name{};
     std::chrono::nanoseconds begun{0};
   };
@@ -88,9 +88,9 @@ class PlainClient : private redis::Receiver {
   std::vector<Check> checks_;
   Times times_;
   bool is_ending_ = false;
-  std::size_t under_way_ = 0;
+  std::size_t in_flight_ = 0;
   std::size_t faults_ = 0;
-  redis::Client client_;  // the last: it answers when it ends
+  redis::Client client_;  // the last member: its destructor answers open calls
   int script_ = redis::kNoScript;
 };
 

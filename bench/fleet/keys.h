@@ -1,11 +1,11 @@
-// The order in which keys are asked for: made ahead, so that whoever is measured does not pay for the dice.
+// The order of the keys in a run. It is made before, so that no contestant spends time on random numbers.
 //
-// Contestants take turns at one order, which is long enough for each to meet as many different keys. One thread.
+// The contestants take turns at one order. It is long enough for each of them to use equally many different keys. One
+// thread.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -23,13 +23,13 @@ class KeyOrder {
     for (std::uint32_t& number : order.numbers_) number = static_cast<std::uint32_t>(random.below(keys));
     return order;
   }
-  // All of them, once.
+  // Each key once.
   static KeyOrder each(std::size_t keys) {
     KeyOrder order(keys);
     for (std::size_t i = 0; i < keys; ++i) order.numbers_[i] = static_cast<std::uint32_t>(i);
     return order;
   }
-  // The key of rank k is asked for in proportion to 1/k.
+  // The frequency of the key of rank k is proportional to 1/k.
   static KeyOrder zipf(std::size_t keys, std::size_t length) {
     std::vector<double> sums(keys);
     double sum = 0;
@@ -44,12 +44,12 @@ class KeyOrder {
     return order;
   }
 
-  // A key's text, in the caller's room.
-  using Room = std::array<char, kKeyBytes>;
-  std::string_view next(Room& room) {
-    write_key(numbers_[at_], room.data());
+  // Returns the text of the next key, written into the caller's buffer.
+  using Buffer = std::array<char, kKeyBytes>;
+  std::string_view next(Buffer& buffer) {
+    write_key(numbers_[at_], buffer.data());
     at_ = at_ + 1 == numbers_.size() ? 0 : at_ + 1;
-    return {room.data(), room.size()};
+    return {buffer.data(), buffer.size()};
   }
 
  private:

@@ -1,4 +1,4 @@
-// Starts it, and reads what it says of itself. See redis.h.
+// Starts Redis and reads its processor time. See redis.h.
 #include "fleet/redis.h"
 
 #include <csignal>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr Micros kPatience{5'000'000};
 
-double number_behind(const std::string& text, const std::string& name) {
+double number_after(const std::string& text, const std::string& name) {
   const std::size_t at = text.find(name + ":");
   return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + name.size() + 1, nullptr);
 }
@@ -18,16 +18,14 @@ double number_behind(const std::string& text, const std::string& name) {
 
 OwnRedis::OwnRedis()
     : port_(free_port()),
-      process_({find_program("redis-server"), "--port", std::to_string(port_), "--bind", "127.0.0.1", "--save", "",
-                "--appendonly", "no", "--loglevel", "warning"},
-               Process::Cores::last, port_),
-      target_(redis::parse_url("redis://127.0.0.1:" + std::to_string(port_)).value()),
+      process_(start_redis_server(port_, Process::Cores::last)),
+      target_(base::redis::parse_url("redis://127.0.0.1:" + std::to_string(port_)).value()),
       client_(target_) {}
 
 double OwnRedis::cpu_us() {
   const auto info = client_.call({"INFO", "cpu"}, kPatience);
   if (!info) throw Missing{"Redis does not answer: " + info.error().message};
-  return 1e6 * (number_behind(info->text, "used_cpu_sys") + number_behind(info->text, "used_cpu_user"));
+  return 1e6 * (number_after(info->text, "used_cpu_sys") + number_after(info->text, "used_cpu_user"));
 }
 
 void OwnRedis::pause() { kill(process_.pid(), SIGSTOP); }

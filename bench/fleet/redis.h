@@ -1,13 +1,11 @@
-// The Redis of this bench: on the last core, alone there, with nothing kept on disk.
+// The Redis of bench_fleet: it has the last core for itself and stores nothing on disk.
 //
 // One thread, the first of the process.
 #pragma once
 
-#include <string>
-
 #include "base/redis_url.h"
+#include "blocking_client.h"
 #include "kit/process.h"
-#include "redis/blocking_client.h"
 
 namespace weir::bench {
 
@@ -15,18 +13,17 @@ class OwnRedis {
  public:
   OwnRedis();  // throws Missing
 
-  const redis::Target& target() const { return target_; }
-  pid_t pid() const { return process_.pid(); }
-  // Processor time that it has used.
+  const base::redis::Target& target() const { return target_; }
+  // Processor time that it has used, in microseconds.
   double cpu_us();
-  // It neither answers nor refuses from now on, or does again.
+  // Stops the process: it neither answers nor closes connections until resume().
   void pause();
   void resume();
 
  private:
   const int port_;
   Process process_;
-  const redis::Target target_;
+  const base::redis::Target target_;
   redis::BlockingClient client_;
 };
 

@@ -1,4 +1,4 @@
-// Weir's side. See contestants.h.
+// Runs checks of Weir's store on fibers. See contestants.h.
 #include <poll.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace weir::bench {
 namespace {
 
 constexpr std::size_t kFibersMax = 8'192;
-constexpr std::size_t kAtOnce = 256;  // checks of one turn, as a loop takes them from its connections
+constexpr std::size_t kAtOnce = 256;  // checks started in one turn, as by a loop of the server
 constexpr int kWaitMs = 100;
 constexpr int kTriesMax = 2'000;
 
@@ -19,15 +19,15 @@ std::chrono::nanoseconds seconds(double count) {
 
 }  // namespace
 
-// Of one run: what was asked, and how it was decided.
+// Counts the checks of one run by how they were decided.
 class Weir::Counting {
  public:
   Counting(Weir& weir, const Load& load) : weir_(weir), load_(load), begun_(read_stopwatch()), before_(weir.counts()) {}
 
-  // False: Redis has no time for it.
+  // Returns false if Redis did not decide, or if the check failed.
   bool check(std::chrono::nanoseconds from) {
-    KeyOrder::Room room;
-    const auto decision = weir_.limiter_->check(load_.keys.next(room), load_.limit);
+    KeyOrder::Buffer buffer;
+    const auto decision = weir_.limiter_->check(load_.keys.next(buffer), load_.limit);
     times_.add(read_stopwatch() - from);
     if (!decision) return false;
     ++made_[static_cast<std::size_t>(decision->decided_by)];
@@ -49,14 +49,13 @@ class Weir::Counting {
             .p50_us = times_.quantile_ns(0.5) / 1e3,
             .p99_us = times_.quantile_ns(0.99) / 1e3,
             .per_call = per_call(),
-            .strict = part(DecidedBy::strict),
             .cached = part(DecidedBy::cached),
             .fallback = part(DecidedBy::local)};
   }
 
  private:
   double per_call() const {
-    const LaneCounts after = weir_.counts();
+    const fleet::PipelineCounts after = weir_.counts();
     const auto calls = static_cast<double>(after.calls - before_.calls);
     return calls == 0 ? 0 : static_cast<double>(after.answered - before_.answered) / calls;
   }
@@ -64,47 +63,49 @@ class Weir::Counting {
   Weir& weir_;
   const Load& load_;
   const std::chrono::nanoseconds begun_;
-  const LaneCounts before_;
+  const fleet::PipelineCounts before_;
   Times times_;
   std::array<std::uint64_t, 8> made_{};
 };
 
-Weir::Weir(const redis::Target& target, std::size_t keys, Micros deadline) : fibers_({.most = kFibersMax}) {
-  FleetStoreOptions options;
-  options.lane.deadline = deadline;
+Weir::Weir(const base::redis::Target& target, std::size_t keys, Micros deadline) : fibers_({.most = kFibersMax}) {
+  fleet::FleetStoreOptions options;
+  options.pipeline.deadline = deadline;
   options.target = target;
-  store_ = std::make_shared<FleetStore>(options);
+  store_ = std::make_shared<fleet::FleetStore>(options);
   limiter_ = std::make_unique<Limiter>(LimiterOptions{.keys = keys, .shared = store_});
-  way_ = store_->make_way(fibers_);
+  waiter_ = store_->make_waiter(fibers_);
 }
 
 Weir::Weir(std::size_t keys)
     : limiter_(std::make_unique<Limiter>(LimiterOptions{.keys = keys})), fibers_({.most = kFibersMax}) {}
 
-LaneCounts Weir::counts() const { return way_ == nullptr ? LaneCounts{} : way_->lane().counts(); }
+fleet::PipelineCounts Weir::counts() const {
+  return waiter_ == nullptr ? fleet::PipelineCounts{} : waiter_->pipeline().counts();
+}
 
 Weir::~Weir() {
-  if (way_ != nullptr) way_->close();
+  if (waiter_ != nullptr) waiter_->close();
 }
 
 void Weir::turn(int wait_ms) {
-  if (way_ == nullptr) return;
-  way_->flush();
-  pollfd watched{way_->descriptor(), POLLIN, 0};
-  if (poll(&watched, 1, wait_ms) > 0) way_->turn();
+  if (waiter_ == nullptr) return;
+  waiter_->flush();
+  pollfd watched{waiter_->descriptor(), POLLIN, 0};
+  if (poll(&watched, 1, wait_ms) > 0) waiter_->turn();
 }
 
 Figures Weir::run(const Load& load) {
   Counting counting(*this, load);
   do {
-    for (std::size_t i = fibers_.under_way(); i < load.in_flight && !counting.is_over(); ++i) {
+    for (std::size_t i = fibers_.in_flight(); i < load.in_flight && !counting.is_over(); ++i) {
       fibers_.start([&counting] {
         while (!counting.is_over() && counting.check(read_stopwatch())) {
         }
       });
     }
     turn(kWaitMs);
-  } while (fibers_.under_way() > 0 || !counting.is_over());
+  } while (fibers_.in_flight() > 0 || !counting.is_over());
   return counting.figures();
 }
 
@@ -121,13 +122,13 @@ Figures Weir::run_at(const Load& load, double rate) {
     turn(0);
   }
   const Figures figures = counting.figures();
-  while (fibers_.under_way() > 0) turn(kWaitMs);
+  while (fibers_.in_flight() > 0) turn(kWaitMs);
   return figures;
 }
 
 void Weir::on_fiber(const std::function<void()>& work) {
   fibers_.start([&work] { work(); });
-  while (fibers_.under_way() > 0) turn(kWaitMs);
+  while (fibers_.in_flight() > 0) turn(kWaitMs);
 }
 
 void Weir::wait_until(DecidedBy decided_by, const Limit& limit) {
@@ -139,7 +140,7 @@ void Weir::wait_until(DecidedBy decided_by, const Limit& limit) {
     });
     turn(1);
   }
-  if (!is_so) throw Missing{"the store does not come to decide as it should"};
+  if (!is_so) throw Missing{"the store still does not decide as expected"};
 }
 
 void Weir::wait_until_two() {
@@ -149,8 +150,8 @@ void Weir::wait_until_two() {
 
 double Weir::wait_until_synced() {
   const auto begun = read_stopwatch();
-  for (int i = 0; i < 60'000 && !store_->owed().is_synced(); ++i) turn(1);
-  if (!store_->owed().is_synced()) throw Missing{"charges are not written back"};
+  for (int i = 0; i < 60'000 && !store_->unsynced_charges().is_synced(); ++i) turn(1);
+  if (!store_->unsynced_charges().is_synced()) throw Missing{"not all charges were written back"};
   return static_cast<double>((read_stopwatch() - begun).count()) / 1e9;
 }
 

@@ -1,7 +1,8 @@
-// See machine.h: all of it is read from /proc.
+// Reads /proc. See machine.h.
 #include "kit/machine.h"
 
 #include <sched.h>
+#include <sys/times.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,10 +33,10 @@ double percent(std::uint64_t part, std::uint64_t all) {
 
 int cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
-void pin_to_core(int core) {
+void pin_to_cores(int begin, int end) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(core), &set);
+  for (int core = begin; core < end; ++core) CPU_SET(static_cast<std::size_t>(core), &set);
   (void)sched_setaffinity(0, sizeof set, &set);
 }
 
@@ -43,7 +44,7 @@ std::string describe_machine() {
   utsname system{};
   uname(&system);
   std::string model = field("/proc/cpuinfo", "model name");
-  if (model.empty()) model = "CPU part " + field("/proc/cpuinfo", "CPU part");  // aarch64 names none
+  if (model.empty()) model = "CPU part " + field("/proc/cpuinfo", "CPU part");  // on aarch64
   const double gib = std::atof(field("/proc/meminfo", "MemTotal").c_str()) / (1 << 20);
   std::string load;
   std::getline(std::ifstream("/proc/loadavg"), load);
@@ -63,13 +64,9 @@ CpuTimes cpu_times() {
     if (i == 3 || i == 4) times.idle += ticks;
     if (i == 7) times.steal = ticks;
   }
-  std::string stat;
-  std::getline(std::ifstream("/proc/self/stat"), stat);
-  std::istringstream own(stat.substr(stat.rfind(')') + 1));
-  std::string word;
-  for (int i = 3; i <= 17 && own >> word; ++i) {  // utime stime cutime cstime are fields 14 to 17
-    if (i >= 14) times.own += std::strtoull(word.c_str(), nullptr, 10);
-  }
+  tms own{};  // in the same ticks
+  ::times(&own);
+  times.own = static_cast<std::uint64_t>(own.tms_utime + own.tms_stime + own.tms_cutime + own.tms_cstime);
   return times;
 }
 

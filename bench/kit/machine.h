@@ -1,6 +1,6 @@
-// The machine that a bench runs on: what it is, how much of it was ours, and how to hold a thread to a core.
+// The machine that a benchmark runs on: its description, how much of it other processes used, and pinning to cores.
 //
-// Figures without these say little: steal and foreign load explain a bad run. Linux only. Any thread.
+// Without these, figures say little: stolen time and other processes explain a bad run. Linux only. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@ namespace weir::bench {
 
 int cores();
 
-// Holds the calling thread to a core; does nothing where that is not allowed.
-void pin_to_core(int core);
+// Pins the calling thread to the cores from `begin` to before `end`. Does nothing if the system does not allow it.
+void pin_to_cores(int begin, int end);
 
-// Model, cores, memory, kernel: one line.
+// One line: processor, cores, memory, kernel and load.
 std::string describe_machine();
 
-// Processor time since the machine started, in ticks, and our own share of it.
+// Processor time of the machine since it started, and of this process, in ticks.
 struct CpuTimes {
   std::uint64_t all = 0, idle = 0, steal = 0, own = 0;
 };
 CpuTimes cpu_times();
 
-// What of the machine was stolen by its host and used by others between two readings, in percent.
+// How much processor time the host stole and other processes used between two readings, in percent.
 struct Disturbance {
   double steal = 0, others = 0;
 };
@@ -34,8 +34,8 @@ std::uint64_t resident_bytes();
 
 // measure_in_child()
 //
-// Runs the work in a forked child and brings its figure back, so that no contestant leaves memory behind for the next;
-// negative if the child failed. Only while this process has one thread.
+// Runs the work in a forked child and returns its figure, so that no contestant leaves memory for the next one.
+// Negative if the child failed. Call it only while this process has one thread.
 double measure_in_child(const std::function<double()>& work);
 
 }  // namespace weir::bench

@@ -1,7 +1,7 @@
-// Two threads at the same work, each on its core: how much both get done together.
+// Two threads with the same work, each on its own core: how fast they are together.
 //
-// The first, which is the caller, does its quota and then stops the second, so that neither runs alone within the
-// measured time. Call from a thread that is held to core 0.
+// The first thread, which is the caller, does its number of checks and then stops the second, so that neither runs
+// alone during the measured time. The caller must be pinned to core 0.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@ namespace weir::bench {
 
 // pair_ns()
 //
-// Nanoseconds a check when both work at once: one over the sum of their speeds. Each call of `work(thread)`, thread 0
-// or 1, makes `step` checks; a step is short beside `checks`, the quota of the first.
+// Nanoseconds per check while both threads work: one divided by the sum of their speeds. Each call of `work(thread)`,
+// with thread 0 or 1, makes `step` checks. The first thread makes `checks` checks, which is many steps.
 template <class Work>
 double pair_ns(std::size_t checks, std::size_t step, Work work) {
   std::atomic<bool> ready{false}, go{false}, stop{false};
   double second_ns = 0;
   std::thread second([&] {
-    pin_to_core(1);
+    pin_to_cores(1, 2);
     ready = true;
     while (!go) {
     }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -24,15 +23,6 @@ namespace {
 constexpr int kPatienceMs = 20'000;
 constexpr int kNapMs = 10;
 
-void hold_to(Process::Cores which) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int begin = which == Process::Cores::last ? cores() - 1 : 0;
-  const int end = which == Process::Cores::first ? 1 : cores();
-  for (int core = begin; core < end; ++core) CPU_SET(static_cast<std::size_t>(core), &set);
-  (void)sched_setaffinity(0, sizeof set, &set);
-}
-
 sockaddr_in loopback(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -49,7 +39,7 @@ bool is_listened_on(int port) {
   return is_there;
 }
 
-// What comes until a line is `ready`, or until there is no more, or no patience.
+// Reads until a line is `ready`, until the end, or until nothing arrives for kPatienceMs.
 std::string read_until_ready(int fd) {
   std::string text;
   pollfd wanted{.fd = fd, .events = POLLIN};
@@ -66,7 +56,7 @@ std::string read_until_ready(int fd) {
 
 Process::Process(std::vector<std::string> command, Cores cores) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Missing{"no pipe"};
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Missing{"cannot create a pipe"};
   const std::string name = command.front();
   start(std::move(command), cores, ends[1]);
   close(ends[1]);
@@ -97,8 +87,9 @@ void Process::start(std::vector<std::string> command, Cores cores, int output_fd
   pid_ = fork();
   if (pid_ != 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died in between
-  hold_to(cores);
+  if (getppid() != parent) _exit(1);  // the parent died before prctl()
+  const int all = bench::cores();
+  pin_to_cores(cores == Cores::last ? all - 1 : 0, cores == Cores::first ? 1 : all);
   const int nowhere = open("/dev/null", O_RDWR);
   dup2(nowhere, STDIN_FILENO);
   dup2(output_fd < 0 ? nowhere : output_fd, STDOUT_FILENO);
@@ -125,7 +116,7 @@ std::string Process::address(const std::string& word) const {
     std::string first, url;
     if (fields >> first >> url && first == word) return url.substr(url.find("://") + 3);
   }
-  throw Missing{"this server has no door for " + word};
+  throw Missing{"the server printed no address for " + word};
 }
 
 std::string find_program(const std::string& name) {
@@ -135,7 +126,13 @@ std::string find_program(const std::string& name) {
     const std::string file = folder + "/" + name;
     if (access(file.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(file)) return file;
   }
-  throw Missing{name + " is not there"};
+  throw Missing{name + " is not installed"};
+}
+
+Process start_redis_server(int port, Process::Cores cores) {
+  return Process({find_program("redis-server"), "--port", std::to_string(port), "--bind", "127.0.0.1", "--save", "",
+                  "--appendonly", "no", "--loglevel", "warning"},
+                 cores, port);
 }
 
 int free_port() {
@@ -145,7 +142,7 @@ int free_port() {
   const bool is_bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0;
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
   close(fd);
-  if (!is_bound) throw Missing{"no free port"};
+  if (!is_bound) throw Missing{"found no free port"};
   return ntohs(address.sin_port);
 }
 
@@ -160,7 +157,7 @@ std::string output_of(const std::string& command) {
 }
 
 Folder::Folder() : path_((std::filesystem::temp_directory_path() / "weir-bench-XXXXXX").string()) {
-  if (mkdtemp(path_.data()) == nullptr) throw Missing{"no folder for files at " + path_};
+  if (mkdtemp(path_.data()) == nullptr) throw Missing{"cannot create the folder " + path_};
 }
 
 Folder::~Folder() {

@@ -1,19 +1,18 @@
-// A server that a bench has started: held to its cores, and gone when the bench is, however that ends.
+// A server that a benchmark starts: it is pinned to its cores, and it ends with the benchmark, however that ends.
 //
-// The kernel kills it when we die, the destructor when we are done. Its folder for files goes with the bench, too. One
-// thread, the first of the process: the kernel watches the thread that forked.
+// If the benchmark dies, the kernel kills the server; otherwise the destructor does. One thread, the first of the
+// process, because the kernel watches the thread that forked.
 #pragma once
 
 #include <sys/types.h>
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace weir::bench {
 
-// What could not be had, and so what is not measured.
+// Something that a part needs is missing, so the part is not measured.
 struct Missing {
   std::string why;
 };
@@ -22,9 +21,10 @@ class Process {
  public:
   enum class Cores { first, last, all };
 
-  // What it prints is read until a line says `ready`. Throws Missing if that does not come.
+  // Starts the command and waits until it prints the line `ready`. Throws Missing if it does not.
   Process(std::vector<std::string> command, Cores cores);
-  // It prints nothing: it is up as soon as somebody listens on the port.
+  // Starts a command that prints nothing, and waits until something listens on the port. Throws Missing if nothing
+  // does.
   Process(std::vector<std::string> command, Cores cores, int port);
   ~Process() { end(); }
   Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, 0)), output_(std::move(other.output_)) {}
@@ -43,16 +43,19 @@ class Process {
   std::string output_;
 };
 
-// The path of a program, by the PATH; throws Missing.
+// Searches PATH for a program and returns its path; throws Missing.
 std::string find_program(const std::string& name);
 
-// A port that nobody listens on just now.
+// A Redis server that stores nothing on disk; throws Missing.
+Process start_redis_server(int port, Process::Cores cores);
+
+// A TCP port on which no process listens now.
 int free_port();
 
-// What a command prints; throws Missing if it fails.
+// Runs a shell command and returns its output; throws Missing if it fails.
 std::string output_of(const std::string& command);
 
-// A folder for files, removed at the end.
+// A temporary folder; the destructor removes it.
 class Folder {
  public:
   Folder();

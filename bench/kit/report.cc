@@ -1,4 +1,5 @@
-// See report.h. Numbers are written with four figures that count: more would pretend.
+// Prints the report as a table and as JSON. See report.h. Numbers have four significant digits, because the measurement
+// is no more precise.
 #include "kit/report.h"
 
 #include <cmath>
@@ -42,13 +43,13 @@ std::string object(const Row& row) {
 
 void print_row(std::FILE* to, const Row& row) {
   std::string name = row.name;
-  if (row.against) name += ", beside " + row.against->name;
+  if (row.against) name += ", compared with " + row.against->name;
   std::fprintf(to, "  %-86s %8s %-5s", name.c_str(), figure(row.value).c_str(), row.unit.c_str());
   if (row.against)
     std::fprintf(to, " %6sx of %8s", figure(row.ratio().value_or(0)).c_str(), figure(row.against->value).c_str());
   if (row.bar) {
     if (!row.against) std::fprintf(to, "%20s", "");
-    std::fprintf(to, "  bar %-7s %s", bar_text(*row.bar).c_str(), *row.ok() ? "ok" : "below the bar");
+    std::fprintf(to, "  bar %-7s %s", bar_text(*row.bar).c_str(), *row.ok() ? "ok" : "missed");
   }
   std::fputc('\n', to);
 }
@@ -62,7 +63,7 @@ std::optional<double> Row::ratio() const {
 
 std::optional<bool> Row::ok() const {
   if (!bar) return std::nullopt;
-  return bar->holds(against ? ratio().value_or(NAN) : value);
+  return bar->accepts(against ? ratio().value_or(NAN) : value);
 }
 
 void Report::begin(std::string title) { sections_.push_back({std::move(title), {}}); }
@@ -92,7 +93,7 @@ bool Report::write_json(const std::string& path) const {
   std::FILE* file = std::fopen(path.c_str(), "w");
   const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (file != nullptr && std::fclose(file) == 0 && written) return true;
-  std::fprintf(stderr, "cannot write %s: is its folder there, and may you write to it?\n", path.c_str());
+  std::fprintf(stderr, "cannot write %s; check that its folder exists and is writable\n", path.c_str());
   return false;
 }
 

@@ -1,15 +1,13 @@
-// What a bench has found: rows with a figure, what it is held against, and the bar that it should pass.
+// The results of a benchmark: rows with a figure, a rival to compare it with, and a bar that the figure should pass.
 //
-// Every bench prints the same table and, for programs, writes the same JSON: an array of objects {name, value, unit,
-// against, ratio, bar, ok}. A ratio is always the row's value divided by that of what it is held against; a bar speaks
-// of the ratio, or of the value where nothing is held against it. Parts that do not apply are null. Name and against
-// together tell a row from the others of its bench. One thread.
+// Every benchmark prints the same table and, with --json, writes the same JSON: an array of objects {name, value, unit,
+// against, ratio, bar, ok}. A ratio is the value of the row divided by that of its rival. A bar applies to the ratio,
+// or without a rival to the value. Missing parts are null. The name and the rival together identify a row. One thread.
 #pragma once
 
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace weir::bench {
@@ -19,13 +17,13 @@ struct Bar {
   Side side;
   double value;
 
-  bool holds(double figure) const { return side == Side::at_most ? figure <= value : figure >= value; }
+  bool accepts(double figure) const { return side == Side::at_most ? figure <= value : figure >= value; }
 };
 
 constexpr Bar at_most(double value) { return {Bar::Side::at_most, value}; }
 constexpr Bar at_least(double value) { return {Bar::Side::at_least, value}; }
 
-// What a row is held against.
+// What a row is compared with.
 struct Rival {
   std::string name;
   double value;  // in the unit of the row
@@ -39,18 +37,18 @@ struct Row {
   std::optional<Bar> bar{};
 
   std::optional<double> ratio() const;
-  std::optional<bool> ok() const;  // nothing where there is no bar
+  std::optional<bool> ok() const;  // nothing if there is no bar
 };
 
 class Report {
  public:
-  // A title above the rows that follow; it is printed only.
+  // Begins a section: a title above the rows that follow. The JSON has no titles.
   void begin(std::string title);
   void add(Row row);
 
   void print(std::FILE* to) const;
   std::string json() const;
-  // False, with a word on stderr, if the file cannot be written.
+  // Returns false, and prints an error to stderr, if it cannot write the file.
   bool write_json(const std::string& path) const;
 
  private:

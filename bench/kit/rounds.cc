@@ -1,4 +1,4 @@
-// See rounds.h; the clock of the thread is read twice a round.
+// Reads the clock of the thread twice per round. See rounds.h.
 #include "kit/rounds.h"
 
 #include <algorithm>
@@ -33,14 +33,5 @@ double time_ns(const std::function<void()>& work) {
 Contestant::Contestant(std::string name, std::size_t checks, std::function<void()> round)
     : Contestant(std::move(name),
                  [checks, work = std::move(round)] { return time_ns(work) / static_cast<double>(checks); }) {}
-
-void alternate(std::span<Contestant* const> contestants, int rounds) {
-  for (int round = -1; round < rounds; ++round) {
-    for (Contestant* contestant : contestants) {
-      contestant->turn();
-      if (round < 0) contestant->forget();
-    }
-  }
-}
 
 }  // namespace weir::bench

@@ -1,13 +1,15 @@
-// Timing side by side: all contestants take turns, round after round, and the median of each counts.
+// Measures contestants side by side: they take turns, round after round, and the median of each counts.
 //
-// A shared machine is slow in spells; turns make a spell hit all alike, so that ratios hold where times do not. For the
-// same reason time is what the thread had of its core: what others use of it meanwhile is not counted. So a contestant
-// must not sleep. Call from one thread; a contestant may use others.
+// A shared machine is slow at times. Taking turns makes a slow time hit all contestants, so that ratios are right even
+// if times are not. For the same reason the measured time is the processor time of the thread: the time of other
+// processes does not count. So a contestant must not sleep. Call it from one thread; a contestant may use others.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -15,14 +17,14 @@ namespace weir::bench {
 
 double median(std::vector<double> values);
 
-// Nanoseconds that the work keeps this thread running.
+// Processor time of this thread for the work, in nanoseconds.
 double time_ns(const std::function<void()>& work);
 
 class Contestant {
  public:
-  // A round gives its own figure, such as nanoseconds a check.
+  // A round returns its own figure, such as nanoseconds per check.
   Contestant(std::string name, std::function<double()> round) : name_(std::move(name)), round_(std::move(round)) {}
-  // A round is `checks` checks, and the figure is nanoseconds for each.
+  // A round makes `checks` checks, and the figure is nanoseconds per check.
   Contestant(std::string name, std::size_t checks, std::function<void()> round);
 
   const std::string& name() const { return name_; }
@@ -36,7 +38,33 @@ class Contestant {
   std::vector<double> figures_;
 };
 
-// One round to warm up, which does not count, then `rounds` that do.
-void alternate(std::span<Contestant* const> contestants, int rounds);
+// The times of single checks, in nanoseconds.
+class Times {
+ public:
+  void add(std::chrono::nanoseconds time) {
+    all_.push_back(static_cast<std::uint32_t>(std::clamp<std::int64_t>(time.count(), 0, UINT32_MAX)));
+  }
+  std::size_t count() const { return all_.size(); }
+  double quantile_ns(double part) {
+    if (all_.empty()) return 0;
+    const auto place = static_cast<std::size_t>(part * static_cast<double>(all_.size() - 1));
+    std::ranges::nth_element(all_, all_.begin() + static_cast<std::ptrdiff_t>(place));
+    return all_[place];
+  }
+
+ private:
+  std::vector<std::uint32_t> all_;
+};
+
+// Lets contestants take turns: one round to warm up, which does not count, then `rounds` that do.
+template <class Taker, class... Arguments>
+void alternate(const std::vector<Taker*>& takers, int rounds, const Arguments&... arguments) {
+  for (int round = -1; round < rounds; ++round) {
+    for (Taker* const taker : takers) {
+      taker->turn(arguments...);
+      if (round < 0) taker->forget();
+    }
+  }
+}
 
 }  // namespace weir::bench

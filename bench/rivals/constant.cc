@@ -1,8 +1,8 @@
-// The most that this machine lets a server do: it finds where each request ends, and always answers the same.
+// The maximum that this machine allows a server: it finds the end of each request and always sends the same answer.
 //
-// RESP commands get the five integers of CL.THROTTLE, HTTP requests without a body an empty 200. One thread, one epoll,
-// one read and one write for all that arrived together, as in Weir. Both ports are free ones, told as `weir serve`
-// does.
+// RESP commands get the five integers of CL.THROTTLE, HTTP requests without a body an empty 200. One thread and one
+// epoll; one read and one write for all requests that arrived together, as in Weir. It picks free ports and prints them
+// as `weir serve` does.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -11,7 +11,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -25,16 +24,17 @@ constexpr std::string_view kHttpAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r
 constexpr std::size_t kBufferSize = 256 << 10;
 constexpr int kEvents = 256;
 
-// How many bytes of the input the first request has; 0 if it is not whole.
+// The size of the first request of the input; 0 if the request is incomplete.
 using Measure = std::size_t (*)(std::string_view input);
 
-struct Door {
+struct Listener {
   const char* announcement;
   Measure measure;
   std::string_view answer;
 };
 
-// The number in a line like `*6\r\n` at `at`, which is moved behind it; negative if the line is not whole.
+// Returns the number of the line at `at`, such as `*6\r\n`, and moves `at` behind the line. Negative if the line is
+// incomplete.
 long read_count(std::string_view input, std::size_t& at) {
   long value = 0;
   for (std::size_t i = at + 1; i < input.size(); ++i) {
@@ -66,15 +66,15 @@ std::size_t measure_http(std::string_view input) {
   return end == input.npos ? 0 : end + kEnd.size();
 }
 
-constexpr std::array<Door, 2> kDoors = {{{"resp  redis://127.0.0.1:%u\n", measure_resp, kRespAnswer},
-                                         {"http  http://127.0.0.1:%u\n", measure_http, kHttpAnswer}}};
+constexpr std::array<Listener, 2> kListeners = {{{"resp  redis://127.0.0.1:%u\n", measure_resp, kRespAnswer},
+                                                 {"http  http://127.0.0.1:%u\n", measure_http, kHttpAnswer}}};
 
 [[noreturn]] void give_up(const char* what) {
   std::perror(what);
   std::exit(1);
 }
 
-int listen_on(const Door& door) {
+int listen_on(const Listener& listener) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -83,21 +83,21 @@ int listen_on(const Door& door) {
   auto* const general = reinterpret_cast<sockaddr*>(&address);
   if (fd < 0 || bind(fd, general, size) != 0 || listen(fd, 1'024) != 0) give_up("listen");
   getsockname(fd, general, &size);
-  std::printf(door.announcement, unsigned{ntohs(address.sin_port)});  // NOLINT: a format of the table above
+  std::printf(listener.announcement, unsigned{ntohs(address.sin_port)});  // NOLINT: a format of the table above
   return fd;
 }
 
 struct Connection {
-  const Door* door = nullptr;
-  std::string kept;  // the beginning of a request
+  const Listener* listener = nullptr;
+  std::string kept;  // the beginning of an incomplete request
 };
 
 class Server {
  public:
   Server() : epoll_(epoll_create1(0)), buffer_(kBufferSize, '\0') {
-    for (const Door& door : kDoors) {
-      const int fd = listen_on(door);
-      listeners_[fd] = &door;
+    for (const Listener& listener : kListeners) {
+      const int fd = listen_on(listener);
+      listeners_[fd] = &listener;
       watch(fd);
     }
     std::puts("ready");
@@ -126,16 +126,16 @@ class Server {
     epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
   }
 
-  void accept_all(int listener, const Door& door) {
-    for (int fd; (fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK)) >= 0;) {
+  void accept_all(int from, const Listener& listener) {
+    for (int fd; (fd = accept4(from, nullptr, nullptr, SOCK_NONBLOCK)) >= 0;) {
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      connections_[fd] = {&door, {}};
+      connections_[fd] = {&listener, {}};
       watch(fd);
     }
   }
 
-  // False when the connection is over.
+  // Returns false when the connection has ended.
   bool serve(int fd, Connection& connection) {
     const ssize_t size = recv(fd, buffer_.data(), buffer_.size(), 0);
     if (size < 0 && errno == EAGAIN) return true;
@@ -143,15 +143,15 @@ class Server {
     std::string_view input(buffer_.data(), static_cast<std::size_t>(size));
     if (!connection.kept.empty()) input = connection.kept.append(input);
     out_.clear();
-    while (const std::size_t taken = connection.door->measure(input)) {
-      out_ += connection.door->answer;
+    while (const std::size_t taken = connection.listener->measure(input)) {
+      out_ += connection.listener->answer;
       input.remove_prefix(taken);
     }
     connection.kept = std::string(input);
     return send_all(fd);
   }
 
-  // A client that does not read is waited for: it is the load generator, and it reads.
+  // Waits for a client that does not read: the client is the load generator, which reads.
   bool send_all(int fd) const {
     for (std::size_t sent = 0; sent < out_.size();) {
       const ssize_t size = send(fd, out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL);
@@ -163,7 +163,7 @@ class Server {
 
   int epoll_;
   std::string buffer_, out_;
-  std::unordered_map<int, const Door*> listeners_;
+  std::unordered_map<int, const Listener*> listeners_;
   std::unordered_map<int, Connection> connections_;
 };
 

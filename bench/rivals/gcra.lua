@@ -1,5 +1,5 @@
--- A rate limit inside Redis as people write it: GCRA with one string a key, by the server's clock, answering what
--- CL.THROTTLE answers. What can be computed ahead comes ready: it is the fastest plain form that stays exact.
+-- A typical rate limit inside Redis: GCRA with one string per key and the clock of the server. It returns the integers
+-- of CL.THROTTLE. The client computes what it can before, so this is the fastest plain form that stays exact.
 -- KEYS[1]; ARGV: microseconds between permits, burst.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

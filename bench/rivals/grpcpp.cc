@@ -1,12 +1,10 @@
-// What Envoy's rate limit service costs with grpc++ when there is nothing to decide: it always answers the same.
+// The cost of Envoy's rate limit service in grpc++ without any decision: it always sends the same answer.
 //
-// The asynchronous interface with one completion queue and one thread, the fastest of the usual ways on one core. It
-// picks a free port and says so as `weir serve` does. One thread, beside those that grpc++ keeps.
+// It uses the asynchronous interface with one completion queue and one thread, which is the fastest of the usual ways
+// on one core. It picks a free port and prints it as `weir serve` does. One thread beside those of grpc++.
 #include <grpcpp/grpcpp.h>
 
 #include <cstdio>
-#include <memory>
-#include <string>
 
 #include "rls.grpc.pb.h"
 
@@ -14,9 +12,9 @@ namespace {
 
 using namespace envoy::service::ratelimit::v3;
 
-constexpr int kCallsReady = 1'024;  // so many may arrive before the queue is looked at
+constexpr int kCallsReady = 1'024;  // calls that may arrive before this program reads the queue
 
-// One call from its arrival to its end. It owns itself, since grpc++ hands back no more than a pointer.
+// One call from its arrival to its end. It deletes itself, because grpc++ keeps only a pointer to it.
 class Call {
  public:
   Call(RateLimitService::AsyncService& service, grpc::ServerCompletionQueue& queue)
@@ -29,7 +27,7 @@ class Call {
       delete this;
       return;
     }
-    new Call(service_, queue_);  // takes our place
+    new Call(service_, queue_);  // waits for the next call
     is_answered_ = true;
     writer_.Finish(answer(), grpc::Status::OK, this);
   }

@@ -1,19 +1,15 @@
-// Commands and configs of the servers. See servers.h.
+// The commands and the configs of the servers. See servers.h.
 #include "server/servers.h"
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+
+#include "base/file.h"
 
 namespace weir::bench {
 namespace {
 
 const std::string kSource = WEIR_SOURCE_DIR;
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
@@ -41,16 +37,13 @@ Process start_constant() { return Process({rival("constant")}, Process::Cores::f
 Process start_grpcpp() { return Process({rival("grpcpp")}, Process::Cores::first); }
 
 Redis start_redis() {
-  const std::string port = std::to_string(free_port());
-  return {Process({find_program("redis-server"), "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly",
-                   "no", "--loglevel", "warning"},
-                  Process::Cores::first, std::stoi(port)),
-          "127.0.0.1:" + port, port};
+  const int port = free_port();
+  return {start_redis_server(port, Process::Cores::first), "127.0.0.1:" + std::to_string(port), port};
 }
 
 std::string load_gcra(const Redis& redis) {
-  std::string name = output_of(find_program("redis-cli") + " -p " + redis.port + " -x SCRIPT LOAD <" + kSource +
-                               "/bench/rivals/gcra.lua");
+  std::string name = output_of(find_program("redis-cli") + " -p " + std::to_string(redis.port) + " -x SCRIPT LOAD <" +
+                               kSource + "/bench/rivals/gcra.lua");
   while (!name.empty() && name.back() == '\n') name.pop_back();
   return name;
 }
@@ -58,7 +51,7 @@ std::string load_gcra(const Redis& redis) {
 Nginx start_nginx(const Folder& folder) {
   const std::string program = find_program("nginx");
   const int port = free_port();
-  std::string config = read_file(kSource + "/bench/rivals/nginx.conf");
+  std::string config = base::read_file(kSource + "/bench/rivals/nginx.conf", 1 << 20).value();
   replace_all(config, "$PORT", std::to_string(port));
   replace_all(config, "$FOLDER", folder.path());
   const std::string path = folder.path() + "/nginx.conf";

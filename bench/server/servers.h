@@ -1,6 +1,6 @@
-// The servers of the comparison: Weir and its rivals, each started as its makers would for one core.
+// The servers of the comparison: Weir and its rivals, each started for one core as its authors recommend.
 //
-// Every function throws Missing where its server cannot be had. One thread.
+// Every function throws Missing if its server is not available. One thread.
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@ Process start_weir(const WeirOptions& options);
 Process start_constant();
 Process start_grpcpp();
 
-// Without persistence; `address` is where it listens.
+// Without persistence.
 struct Redis {
   Process process;
   std::string address;
-  std::string port;
+  int port;
 };
 Redis start_redis();
-// The name by which EVALSHA knows bench/rivals/gcra.lua there.
+// Loads bench/rivals/gcra.lua. Returns the name for EVALSHA.
 std::string load_gcra(const Redis& redis);
 
 struct Nginx {

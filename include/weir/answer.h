@@ -14,9 +14,12 @@
 #include "weir/clock.h"
 #include "weir/verdict.h"
 
+namespace weir::policy {
+class Rulebook;
+}  // namespace weir::policy
+
 namespace weir {
 
-class Rulebook;  // a compiled policy; src/policy/rulebook.h
 struct AnswerStyle;
 
 enum class Why : std::uint8_t {
@@ -29,7 +32,7 @@ enum class Why : std::uint8_t {
   ambiguous_path,  // HTTP servers read its path in more ways than can be charged
 };
 
-// The word for it in responses.
+// The name of a reason in responses.
 constexpr std::string_view to_string(Why why) {
   switch (why) {
     case Why::within:
@@ -69,7 +72,7 @@ struct Answer {
   std::vector<LimitAnswer> shadows{};  // what rules in shadow mode would have decided; no effect on this answer
   Micros retry_after{0};               // the longest wait of the denials, plus the rule's jitter; 0 iff allowed
   const AnswerStyle* style = nullptr;  // of the policy that decided; null: no policy
-  std::shared_ptr<const Rulebook> rules{};
+  std::shared_ptr<const policy::Rulebook> rules{};
 
   const LimitAnswer* binding_limit() const { return limits.empty() ? nullptr : &limits[binding]; }
 };

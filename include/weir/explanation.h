@@ -21,9 +21,9 @@ struct RuleExplanation {
     std::string quota{};
     std::string algorithm{};
     std::int64_t cost = 1;
-    Decision decision{};       // what it would decide now
-    std::string worst_case{};  // the most that the limit can admit
-    std::string when_away{};   // the same for a fleet while Redis is unavailable; empty: no fleet
+    Decision decision{};           // what it would decide now
+    std::string worst_case{};      // the most that the limit can admit
+    std::string on_unavailable{};  // the same for a fleet while Redis is unavailable; empty: no fleet
   };
   std::vector<State> limits{};
 };
@@ -42,7 +42,7 @@ struct Explanation {
   std::string client_ip{};
   std::string path{};                          // as the rules see it
   std::string binding{};                       // `steps: 100/minute`
-  std::vector<ReadingExplanation> readings{};  // empty if all HTTP servers read the path alike
+  std::vector<ReadingExplanation> readings{};  // empty if all HTTP servers read the path in the same way
   std::vector<RuleExplanation> rules{};
 };
 

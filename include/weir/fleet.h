@@ -27,16 +27,18 @@
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
-
+namespace weir::fleet {
 class FleetStore;
+}  // namespace weir::fleet
+
+namespace weir {
 
 struct FleetOptions {
   std::string url{};                            // of Redis; docs/fleet.md lists the forms
   std::string prefix = "weir:";                 // of the names of all keys; the same on every node
   Micros deadline{15'000};                      // the longest that a decision waits for Redis
   std::size_t remembered_keys = 65'536;         // keys whose last reply is remembered; 48 bytes each
-  std::string says{};                           // announced to the other nodes, such as a name; 200 bytes at most
+  std::string label{};                          // announced to the other nodes, such as a name; 200 bytes at most
   std::function<void(std::string_view)> log{};  // connection events; called by threads of the fleet
 };
 
@@ -55,19 +57,19 @@ class Fleet {
   // A live node, as of its last heartbeat.
   struct Node {
     std::string id{};
-    std::string says{};
+    std::string label{};
     Micros age{0};  // since that heartbeat
     bool is_self = false;
   };
 
   // For LimiterOptions::shared. One limiter may use it at a time.
-  std::shared_ptr<SharedStore> store() const;
+  std::shared_ptr<store::Store> store() const;
 
   // Whether decisions come from Redis now: Redis answered the last heartbeat, and no circuit breaker is open.
   bool is_strict() const noexcept;
   // wait_until_strict()
   //
-  // Blocks until is_strict(), for `most` at longest. For the start of a service: until the first connection is
+  // Blocks until is_strict(), but no longer than `most`. For the start of a service: until the first connection is
   // established, the fallback decides. Returns false if the time runs out first.
   bool wait_until_strict(Micros most) const noexcept;
 
@@ -78,8 +80,8 @@ class Fleet {
  private:
   friend class AsyncLimiter;
   friend Result<Fleet> open_fleet(FleetOptions options) noexcept;
-  explicit Fleet(std::shared_ptr<FleetStore> store) : store_(std::move(store)) {}
-  std::shared_ptr<FleetStore> store_;
+  explicit Fleet(std::shared_ptr<fleet::FleetStore> store) : store_(std::move(store)) {}
+  std::shared_ptr<fleet::FleetStore> store_;
 };
 
 // open_fleet()
@@ -93,7 +95,7 @@ enum class Driving : std::uint8_t { by_thread, by_hand };
 
 struct AsyncOptions {
   Driving driving = Driving::by_thread;
-  std::size_t most = 10'000;  // calls of check() and run() in flight at once
+  std::size_t in_flight_max = 10'000;  // calls of check() and run() in flight at once
 };
 
 // A limiter of a fleet that does not block its caller. Make it after the limiter, so that it is destroyed first: the
@@ -112,22 +114,22 @@ class AsyncLimiter {
 
   // check()
   //
-  // Like Limiter::check_all(). Copies everything that the charges refer to. The callback runs exactly once. If `most`
-  // calls are in flight, or memory runs out, it runs within this call, with an error. Otherwise it runs within
-  // turn(): on the thread that calls turn(), or with Driving::by_thread on this object's own.
+  // Like Limiter::check_all(). Copies everything that the charges refer to. The callback runs exactly once. If
+  // `in_flight_max` calls are in flight, or memory runs out, it runs within this call, with an error. Otherwise it runs
+  // within turn(): on the thread that calls turn(), or with Driving::by_thread on this object's own.
   void check(std::span<const Charge> charges, Callback callback) noexcept;
 
   // run()
   //
   // Runs other work the same way. `work` may call the limiter, or a gate on it, any number of times. Whenever a call
   // waits for Redis, other work continues. `work` runs on a small stack (128 KiB), so it should do little else.
-  // `done` runs afterwards, on the thread's own stack. Returns false, and calls neither, if `most` calls are in flight
-  // or memory runs out. Inside `work`, wait() returns an error, and wait_async() and cancel_wait() block other work
-  // while they wait for Redis.
+  // `done` runs afterwards, on the thread's own stack. Returns false, and calls neither, if `in_flight_max` calls are
+  // in flight or memory runs out. Inside `work`, wait() returns an error, and wait_async() and cancel_wait() block
+  // other work while they wait for Redis.
   bool run(Function work, Function done) noexcept;
 
   // Calls of check() and run() in flight.
-  std::size_t under_way() const noexcept;
+  std::size_t in_flight() const noexcept;
 
   // turn()
   //

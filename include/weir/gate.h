@@ -6,9 +6,9 @@
 //   if (answer && !answer->allowed) return too_many(answer->binding_limit()->name);   // `steps: 100/minute`
 //
 // The policy can change at any time: apply() swaps one pointer. Requests in flight finish under the rules they began
-// with, and charges stay charged under the names of the rules. Until a policy is applied, every request passes. Any
-// thread may call any member at any time. Tested by tests/gate_test.cc and tests/gate_calls_test.cc; the guide is
-// docs/configuration.md.
+// with. Counts belong to the names of rules: a rule of the same name continues them, unless apply() lists that they
+// restart. Until a policy is applied, every request passes. Any thread may call any member at any time. Tested by
+// tests/gate_test.cc and tests/gate_calls_test.cc; the guide is docs/configuration.md.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@
 #include "weir/policy.h"
 #include "weir/request.h"
 #include "weir/result.h"
-#include "weir/spending.h"
+#include "weir/rule_counts.h"
 #include "weir/usage.h"
 
 namespace weir {
@@ -37,8 +37,8 @@ struct RuleReservation {
 };
 
 struct GateOptions {
-  KeyNames key_names = KeyNames::plain;  // hashed: also hashes the subjects of spending, but without a secret
-  SpendingOptions spending{};
+  KeyNames key_names = KeyNames::plain;  // hashed: also hashes the subjects of usage, but without a secret
+  UsageOptions usage{};
 };
 
 class Gate {
@@ -50,7 +50,7 @@ class Gate {
 
   // apply()
   //
-  // Puts the policy in force, or changes nothing. The returned lines list what changed and which counts start at
+  // Puts the policy into effect, or changes nothing. The returned lines list what changed and which counts start at
   // zero.
   Result<PolicyChanges> apply(Policy policy, Force force = Force::no) noexcept;
   // The same with other plans, see use_plans(). Every request sees both the new policy and the new plans, or neither.
@@ -62,8 +62,8 @@ class Gate {
   // plan.
   Result<void> use_plans(std::shared_ptr<Plans> plans) noexcept;
 
-  // The rules in force; null if there are none. A caller with many requests at once loads them once.
-  std::shared_ptr<const Rulebook> rules() const noexcept;
+  // The rules in effect; null if there are none. A caller with many requests at once loads them once.
+  std::shared_ptr<const policy::Rulebook> rules() const noexcept;
   // The policy applied last.
   Policy policy() const;
   // How responses are worded under the policy; the default style if there is none.
@@ -74,7 +74,8 @@ class Gate {
   // Charges every limit that the rules apply to this request, or none of them.
   Result<Answer> check(const Request& request) noexcept;
   // The same under rules loaded before. Fills `answer`, reusing its memory.
-  Result<void> check(const std::shared_ptr<const Rulebook>& rules, const Request& request, Answer& answer) noexcept;
+  Result<void> check(const std::shared_ptr<const policy::Rulebook>& rules, const Request& request,
+                     Answer& answer) noexcept;
 
   // peek()
   //
@@ -96,7 +97,7 @@ class Gate {
   // their costs. `also` are charges beside the rules, part of the same event; their decisions go to `decisions`.
   // Each answer covers only its own view. It may say `allowed` although nothing was charged because another view
   // denied. Returns true if all passed.
-  Result<bool> check_together(const std::shared_ptr<const Rulebook>& rules, std::span<const Request> requests,
+  Result<bool> check_together(const std::shared_ptr<const policy::Rulebook>& rules, std::span<const Request> requests,
                               std::span<Answer> answers, std::span<const Charge> also = {},
                               std::span<Decision> decisions = {}) noexcept;
 
@@ -126,7 +127,7 @@ class Gate {
 
   // rule_counts(), other_counts()
   //
-  // Decisions since the gate was made: of every rule in force, in their order, and of everything else.
+  // Decisions since the gate was made: of every rule in effect, in their order, and of everything else.
   std::vector<RuleCounts> rule_counts() const;
   OtherCounts other_counts() const;
 
@@ -139,21 +140,21 @@ class Gate {
   Micros top_keys_cover() const;
   std::size_t top_keys_bytes() const;
 
-  // spending()
+  // usage()
   //
-  // What a subject used, or which subjects used most; see weir/spending.h. `others` are texts that other processes
-  // saved; their numbers are added. Fails with not_found if spending is not counted, invalid_argument if the query is
+  // What a subject used, or which subjects used most; see weir/usage.h. `others` are texts that other processes
+  // saved; their numbers are added. Fails with not_found if usage is not counted, invalid_argument if the query is
   // invalid.
-  Result<SpendingReport> spending(const SpendingQuery& query, std::span<const std::string> others = {}) const noexcept;
-  SpendingStats spending_stats() const noexcept;
+  Result<UsageReport> usage(const UsageQuery& query, std::span<const std::string> others = {}) const noexcept;
+  UsageStats usage_stats() const noexcept;
 
-  // unsaved_spending(), spending_saved(), take_spending()
+  // unsaved_usage(), usage_saved(), load_usage()
   //
-  // unsaved_spending() returns the days that changed since they were last saved; spending_saved() marks a day as
-  // saved. take_spending() loads a saved text, each day once, into a gate that has counted nothing yet.
-  Result<std::vector<SavedSpending>> unsaved_spending() noexcept;
-  void spending_saved(std::int64_t day, std::uint64_t version) noexcept;
-  Result<void> take_spending(std::string text) noexcept;
+  // unsaved_usage() returns the days that changed since they were last saved; usage_saved() marks a day as
+  // saved. load_usage() loads a saved text, each day once, into a gate that has counted nothing yet.
+  Result<std::vector<SavedUsage>> unsaved_usage() noexcept;
+  void usage_saved(std::int64_t day, std::uint64_t version) noexcept;
+  Result<void> load_usage(std::string text) noexcept;
 
   // count_inline()
   //

@@ -8,9 +8,11 @@
 
 #include "weir/quota.h"
 
-namespace weir {
+namespace weir::algorithm {
+class Calendar;
+}  // namespace weir::algorithm
 
-class Calendar;  // windows in a time zone; src/algorithm/calendar.h
+namespace weir {
 
 struct Limit {
   Algorithm algorithm = Algorithm::sliding_window;
@@ -24,7 +26,7 @@ struct Limit {
   std::int64_t weight = 1;
   // sliding_log: the most events it stores. A further event waits until the oldest leaves the log.
   std::int64_t events_max = 65'536;
-  std::shared_ptr<const Calendar> calendar{};  // null unless the quota names a calendar unit
+  std::shared_ptr<const algorithm::Calendar> calendar{};  // null unless the quota names a calendar unit
 
   friend bool operator==(const Limit& a, const Limit& b);
 };

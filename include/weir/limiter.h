@@ -29,9 +29,11 @@
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::store {
+class Store;
+}  // namespace weir::store
 
-class SharedStore;  // for a fleet; weir/fleet.h makes one
+namespace weir {
 
 inline constexpr std::size_t kHoldIdBytesMax = 64;
 inline constexpr std::size_t kRequestIdBytesMax = 64;  // of idempotency ids and reservations
@@ -46,10 +48,10 @@ struct LimiterOptions {
   std::size_t keys = 0;                  // capacity in live keys; 0: 1,000,000, or that of the file
   std::size_t log_bytes = 0;             // for the events of sliding logs; 0: in proportion to the keys
   std::size_t memory = 0;                // total bytes: sets those of the two above that are 0; 0: no total
-  std::string file{};                    // where the state lives; empty: in this process only
+  std::string file{};                    // state file; empty: the state is in this process only
   Sweeping sweeping = Sweeping::in_background;
-  std::size_t waiters_max = 10'000;       // callers that may wait at once; 1,000,000 at most
-  std::shared_ptr<SharedStore> shared{};  // shares limits with other processes; null: no sharing
+  std::size_t waiters_max = 10'000;        // callers that may wait at once; 1,000,000 at most
+  std::shared_ptr<store::Store> shared{};  // shares limits with other processes; null: no sharing
 };
 
 // Identifies a waiting call; 0 identifies none.
@@ -112,7 +114,7 @@ class Limiter {
 
   // overdraw()
   //
-  // Charges as much as fits, each limit at most to full, and never denies. For what has already happened, such as a
+  // Charges as much as fits into each limit, and never denies. For what has already happened, such as a
   // login that another limit denied.
   Result<Verdict> overdraw(std::span<const Charge> charges) noexcept;
 
@@ -138,11 +140,11 @@ class Limiter {
   // The same with the charge's fallback, for a fleet whose Redis is unavailable.
   Result<Decision> preview(const Charge& charge) noexcept;
 
-  // give_back()
+  // refund()
   //
   // Refunds permits, newest first, never beyond full.
-  Result<Decision> give_back(std::string_view key, std::int64_t permits) noexcept;
-  Result<Decision> give_back(std::string_view key, const Limit& limit, std::int64_t permits) noexcept;
+  Result<Decision> refund(std::string_view key, std::int64_t permits) noexcept;
+  Result<Decision> refund(std::string_view key, const Limit& limit, std::int64_t permits) noexcept;
 
   // reset()
   //
@@ -163,8 +165,8 @@ class Limiter {
   //
   // Blocks until the permits are available, and charges them. If they cannot be available by the deadline, a time of
   // now(), it returns at once, denied; `retry_after` is when they could be available if no other caller charges the
-  // key. Waiters for one key are served in order of arrival. A leaky bucket's delay is waited out. Too many waiters,
-  // a requested stop and the end of the limiter are errors. A denial or an error leaves nothing charged.
+  // key. Waiters for one key are served in order of arrival. For a leaky bucket, it also waits for the delay. Too
+  // many waiters, a requested stop and the end of the limiter are errors. A denial or an error leaves nothing charged.
   Result<Decision> wait(std::string_view key, Micros deadline, const WaitOptions& options = {}) noexcept;
   Result<Decision> wait(std::string_view key, const Limit& limit, Micros deadline,
                         const WaitOptions& options = {}) noexcept;
@@ -214,12 +216,9 @@ class Limiter {
 
  private:
   friend class Gate;  // passes sound limits and keys, and memory for the decisions
-  struct Judgement {
-    bool allowed = false;
-    std::size_t binding = 0;
-    Micros now{0};  // the time that was read
-  };
-  Result<Judgement> judge(std::span<const Charge> charges, std::span<Decision> decisions) noexcept;
+  // check_all() into the caller's array. Returns whether the request is allowed; `now` is set to the time that was
+  // read.
+  Result<bool> charge_into(std::span<const Charge> charges, std::span<Decision> decisions, Micros& now) noexcept;
   Result<bool> reset_rule_key(std::string_view key) noexcept;
   // check_once(), with a name that the caller has already bound to the charges (once_name.h).
   Result<Verdict> charge_once(std::string_view name, std::span<const Charge> charges) noexcept;

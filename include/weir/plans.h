@@ -18,8 +18,8 @@ namespace weir {
 // What a subject is entitled to.
 struct PlanTerms {
   std::string_view plan{};  // empty: the default plan. The view is valid as long as the Plans object
-  std::shared_ptr<const std::string> instead{};  // quotas that replace the plan's: `10/second, 5000/hour`
-  Micros until{0};                               // when those expire, since the epoch; 0: never
+  std::shared_ptr<const std::string> limits{};  // quotas that replace the plan's: `10/second, 5000/hour`
+  Micros until{0};                              // when those expire, since the epoch; 0: never
   bool is_pending = false;  // not looked up yet; until then the default plan applies, with counts of its own
 };
 

@@ -242,7 +242,7 @@ std::vector<std::string> review(const Policy& policy, std::string_view name, Mic
 // What applying a policy would change.
 struct PolicyChanges {
   std::vector<std::string> lines{};    // for people: what is added, removed or changed, and which counts start at zero
-  std::vector<std::string> refused{};  // changes beyond Policy::max_change of the policy in force
+  std::vector<std::string> refused{};  // changes beyond Policy::max_change of the policy in effect
 };
 PolicyChanges compare(const Policy& in_force, const Policy& next);
 

@@ -1,66 +1,89 @@
-// Decisions by rule, and the keys with the most hits: numbers for operators.
+// Usage by subject, rule and day: the numbers for billing, or for a mail to a customer.
 //
-//   for (const weir::RuleCounts& one : gate.rule_counts()) report(one.rule, one.allowed, one.denied);
-//   for (const weir::TopKey& one : gate.top_keys(weir::TopBy::denied, "login", 10)) report(one.key, one.denied);
+//   weir::Gate gate(limiter, {.usage = {.subjects = 10'000}});
+//   ...
+//   const auto report = gate.usage({.subject = "user:42"});
+//   for (const weir::UsageRow& one : report->rows) bill(one.day, one.rule, one.used - one.error);
 //
-// Every decided request counts once: for the rule that decided it, or as one without a rule. Peeks, explanations,
-// settled reservations and requests of cost 0 do not count. Each view in check_together() counts on its own. Plain
-// values. Tested by tests/rule_counts_test.cc.
+// A subject is what a rule counts by: the first attribute of its `per` that identifies a client, as `user:42`,
+// `tenant:acme`, `api_key:sha256:…`, `ip:192.0.2.1`. For a rule with one count for all requests it is `*`. `used`
+// counts the permits of requests that passed, minus refunds: negative costs, the unused part of a reservation, a
+// cancelled reservation. Denied requests cost nothing, not even under a rule that counts denied requests. Requests
+// that an unlimited rule or plan lets pass are counted, too. Reservations are counted when they are settled. Rules in
+// shadow mode, bans and limits that clients send are not counted. Days are UTC, by the limiter's clock.
+//
+// Memory is bounded, so the numbers are bounds: a subject used at most `used` and at least `used - error`. The
+// error is 0 as long as a day needs no more accounts than UsageOptions::subjects. Plain values. Tested by
+// tests/client_usage_test.cc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "weir/clock.h"
+#include "weir/result.h"
 
 namespace weir {
 
-// The name that counts limits which clients send. A rule of this name shares its numbers.
-inline constexpr std::string_view kInlineRule = "inline";
-// The name that counts all rules from runtime changes together. No rule can have it.
-inline constexpr std::string_view kByHandRules = "(bans)";
+inline constexpr std::size_t kUsageSubjectsMax = 1'000'000;  // a larger number means this many
 
-// One rule's counts since the gate was made. A rule that is removed and added again continues its counts.
-struct RuleCounts {
+struct UsageOptions {
+  std::size_t subjects = 0;  // accounts per day: one for each pair of rule and subject; 0: counting is off
+  std::size_t days = 35;     // to keep, including today
+};
+
+// Usage under one rule on one day.
+struct UsageRow {
+  std::string day{};  // `2026-09-21`; of several days together, the first of them
   std::string rule{};
-  std::uint64_t allowed = 0;         // it was the tightest limit, or an unlimited rule that let the request pass
-  std::uint64_t denied = 0;          // its limit was exhausted; of several such rules, the one with the longest wait
-  std::uint64_t missing = 0;         // denied, too: the request lacked a required attribute
-  std::uint64_t shadow_allowed = 0;  // shadow mode: it would have allowed
-  std::uint64_t shadow_denied = 0;   // shadow mode: it would have denied
-  Micros last_hit{0};    // last request it applied to, since the epoch; 0: none. Up to 1 s early if other rules decide
-  bool by_hand = false;  // as Rule::by_hand
+  std::string subject{};
+  std::int64_t used = 0;     // at most; negative if a day had more refunds than charges
+  std::uint64_t error = 0;   // the true value is at most this much lower
+  std::uint64_t denied = 0;  // requests that this rule denied, at most
+  std::uint64_t denied_error = 0;
 };
 
-// Requests that no rule of the policy decided, and the totals of runtime rules, of which most no longer exist.
-struct OtherCounts {
-  std::uint64_t no_rule = 0;         // passed: no rule applies
-  std::uint64_t skipped = 0;         // passed: skipped by the policy
-  std::uint64_t failed = 0;          // ended in an error
-  std::uint64_t ambiguous_path = 0;  // denied: HTTP servers read the path in too many ways
-  RuleCounts inline_limits{};        // see kInlineRule
-  RuleCounts by_hand{};              // see kByHandRules; each also has its own counts while in force
-};
-
-enum class TopBy : std::uint8_t { hits, denied };
-
-// A key with many hits over the last minute or two. `hits` and `denied` may be too high, never too low. The one that
-// top_keys() sorts by is too high by `error` at most. A key of the same rule that is not tracked has at most as many
-// as any listed key. At high rates they are estimates from a sample.
-struct TopKey {
+// The bound for a rule that has no account of the subject on a day when some accounts were evicted.
+struct UsageUnknown {
+  std::string day{};
   std::string rule{};
-  std::string key{};  // `ip:192.0.2.1`, `user:42,path:/x`; unprintable bytes are escaped
-  std::uint64_t hits = 0;
-  std::uint64_t denied = 0;  // by this rule, or in shadow mode what it would have denied
-  std::uint64_t error = 0;
+  std::uint64_t at_most = 0;
 };
 
-// How top_keys() prints keys.
-enum class KeyNames : std::uint8_t {
-  plain,
-  hashed,  // request values as hashes under a secret of this process: `ip:#3f29c01b77aa5e10`
+struct UsageQuery {
+  std::string subject{};  // empty: the top subjects, over all days together
+  std::string rule{};     // empty: all
+  std::string from{};     // the first day; empty: the last 30 days
+  std::string to{};       // the last day; empty: today
+  std::size_t days = 0;   // without `from`: this many days up to `to`; 0: 30
+  std::size_t top = 20;   // without a subject: at most this many rows
+};
+
+struct UsageReport {
+  std::string from{}, to{};             // the days it covers
+  std::vector<UsageRow> rows{};         // for a subject by day and rule; else highest first
+  std::vector<UsageUnknown> unknown{};  // only for a subject
+};
+
+// The accounts of a day, as text that a gate can load again. Several processes may each save their own.
+struct SavedUsage {
+  std::int64_t day = 0;       // since the epoch
+  std::string date{};         // the same as `2026-09-21`
+  std::uint64_t version = 0;  // of this day
+  std::string text{};
+};
+// Returns why a text is not a SavedUsage text; nothing if it is. ErrorCode::out_of_range: it has a newer version.
+std::optional<Error> refuse_usage(std::string_view text);
+
+struct UsageStats {
+  std::size_t accounts = 0;   // today's
+  std::size_t places = 0;     // capacity
+  std::size_t days = 0;       // days with data
+  std::uint64_t evicted = 0;  // accounts evicted for others, on all days
+  std::uint64_t lost = 0;     // entries dropped for lack of memory
 };
 
 }  // namespace weir

@@ -31,7 +31,7 @@ enum class DecidedBy : std::uint8_t {
   no_room,     // denied: the table has no capacity for what the request must store
 };
 
-// The word for it in responses.
+// The value of `decided_by` in responses.
 constexpr std::string_view to_string(DecidedBy decided_by) {
   switch (decided_by) {
     case DecidedBy::here:
@@ -103,7 +103,7 @@ struct Charge {
   KeySpace space = KeySpace::callers;  // other spaces are only for code that makes keys as src/base/key_space.h says
   // Identifies a rule's limit across its versions: if a full table evicts a key of one version, what it had
   // used also counts under the others. 0: the request brought the limit, which then has no other versions. A table
-  // keeps half of its 4,092 limit numbers for limits of rules.
+  // numbers at most 4,092 limits at a time, and keeps half of these numbers for limits of rules.
   std::uint64_t family = 0;
 };
 

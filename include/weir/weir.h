@@ -100,7 +100,7 @@ weir_status weir_check(weir_limiter* limiter, const weir_limit* limit, const cha
                        weir_decision* decision);
 
 // One request, several limits: charges all or none. count: 1 to WEIR_CHARGES_MAX. decisions: an array of `count`, or
-// NULL. binding: receives the index of the decision that counts, or NULL.
+// NULL. binding: NULL, or receives the index of the denial with the longest wait, else of the tightest limit.
 weir_status weir_check_all(weir_limiter* limiter, const weir_charge* charges, size_t count, int32_t* allowed,
                            weir_decision* decisions, size_t* binding);
 

@@ -11,6 +11,11 @@
 namespace weir {
 namespace {
 
+// In the order of Algorithm.
+constexpr auto kNames = std::to_array<std::string_view>(
+    {"fixed_window", "sliding_log", "sliding_window", "token_bucket", "leaky_bucket", "leaky_meter", "concurrency"});
+static_assert(kNames.size() == std::size(kAlgorithms));
+
 // Other common names of these algorithms.
 struct OtherName {
   std::string_view name;
@@ -35,41 +40,25 @@ constexpr OtherName kOtherNames[] = {
 }  // namespace
 
 std::string_view to_string(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::fixed_window:
-      return "fixed_window";
-    case Algorithm::sliding_log:
-      return "sliding_log";
-    case Algorithm::sliding_window:
-      return "sliding_window";
-    case Algorithm::token_bucket:
-      return "token_bucket";
-    case Algorithm::leaky_bucket:
-      return "leaky_bucket";
-    case Algorithm::leaky_meter:
-      return "leaky_meter";
-    case Algorithm::concurrency:
-      return "concurrency";
-  }
-  return "?";
+  const auto place = static_cast<std::size_t>(algorithm);
+  return place < kNames.size() ? kNames[place] : "?";
 }
 
 Result<Algorithm> parse_algorithm(std::string_view name) {
-  std::array<std::string_view, std::size(kAlgorithms)> names;
-  std::ranges::transform(kAlgorithms, names.begin(), [](Algorithm a) { return to_string(a); });
-  if (const auto known = std::ranges::find(names, name); known != names.end()) {
-    return kAlgorithms[known - names.begin()];
+  if (const auto known = std::ranges::find(kNames, name); known != kNames.end()) {
+    return kAlgorithms[known - kNames.begin()];
   }
-  std::string plain = lower(name.substr(0, kWordMax));
+  std::string plain = base::lower(name.substr(0, base::kWordMax));
   std::ranges::replace_if(
       plain, [](char c) { return c == '-' || c == ' ' || c == '.'; }, '_');
   const auto* other = std::ranges::find(kOtherNames, std::string_view(plain), &OtherName::name);
-  const std::string_view meant = other != std::end(kOtherNames) ? to_string(other->algorithm) : nearest(plain, names);
-  std::string message = "unknown algorithm " + in_quotes(name);
+  const std::string_view meant =
+      other != std::end(kOtherNames) ? to_string(other->algorithm) : base::nearest(plain, kNames);
+  std::string message = "unknown algorithm " + base::in_quotes(name);
   if (!meant.empty()) return fail(ErrorCode::invalid_argument, message + "; did you mean " + std::string(meant) + "?");
   message += "; the algorithms are ";
-  for (const std::string_view known : names) {
-    message += std::string(known) + (known == names.back() ? "" : known == names[names.size() - 2] ? " and " : ", ");
+  for (const std::string_view known : kNames) {
+    message += std::string(known) + (known == kNames.back() ? "" : known == kNames[kNames.size() - 2] ? " and " : ", ");
   }
   return fail(ErrorCode::invalid_argument, std::move(message));
 }

@@ -10,7 +10,7 @@
 #include "algorithm/division.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 // binding_of()
 //
@@ -31,4 +31,4 @@ inline std::size_t binding_of(std::span<const Decision> decisions) {
   return binding_of(decisions, std::ranges::all_of(decisions, &Decision::allowed));
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

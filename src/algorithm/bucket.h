@@ -8,7 +8,7 @@
 #include "algorithm/division.h"
 #include "algorithm/step.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 struct Bucket {
   std::uint64_t word = 0;
@@ -78,4 +78,4 @@ inline Bucket bucket_refund(Bucket s, const Limit& limit, std::int64_t now, cons
   return bucket_of(limit.rate, now, static_cast<std::int64_t>(debt - std::min(debt, units - drained)));
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

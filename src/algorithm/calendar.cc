@@ -1,23 +1,22 @@
 // Computes calendar windows from civil dates and a zone's offsets. Any thread.
 //
 // Everything rests on begin_of(): the first second at which the local clock shows a given midnight or a later time.
-// Later midnights never give earlier seconds, whatever the clock does, so windows never overlap and leave no gap.
+// However the clock changes, a later midnight never gives an earlier second. So windows never overlap and leave no gap.
 #include "algorithm/calendar.h"
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "algorithm/calendar_shift.h"
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::algorithm {
 namespace {
 
 using std::chrono::days;
-using std::chrono::months;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
-using std::chrono::years;
 
 constexpr std::int64_t kSecond_us = 1'000'000;
 
@@ -37,18 +36,11 @@ sys_days first_day(CalendarUnit unit, sys_days day) {
   return day;
 }
 
+// The longest unit, counted from a first day, always ends in the next one.
 sys_days next_first_day(CalendarUnit unit, sys_days first) {
-  switch (unit) {
-    case CalendarUnit::day:
-      return first + days{1};
-    case CalendarUnit::week:
-      return first + days{7};
-    case CalendarUnit::month:
-      return sys_days{year_month_day{first} + months{1}};
-    case CalendarUnit::year:
-      return sys_days{year_month_day{first} + years{1}};
-  }
-  return first + days{1};
+  constexpr days kLongest[] = {days{1}, days{7}, days{31}, days{366}};  // in the order of CalendarUnit
+  const auto place = static_cast<std::size_t>(unit);
+  return first_day(unit, first + (place < std::size(kLongest) ? kLongest[place] : days{1}));
 }
 
 // The first UTC second at which the local clock shows this midnight or a later time. The search starts 26 hours
@@ -110,17 +102,9 @@ std::int64_t Calendar::make_tag(CalendarUnit unit, std::string_view zone_name) {
 }
 
 std::string_view to_string(CalendarUnit unit) {
-  switch (unit) {
-    case CalendarUnit::day:
-      return "day";
-    case CalendarUnit::week:
-      return "week";
-    case CalendarUnit::month:
-      return "month";
-    case CalendarUnit::year:
-      return "year";
-  }
-  return "?";
+  constexpr std::string_view kNames[] = {"day", "week", "month", "year"};  // in the order of CalendarUnit
+  const auto place = static_cast<std::size_t>(unit);
+  return place < std::size(kNames) ? kNames[place] : "?";
 }
 
 bool is_zone_name(std::string_view name) {
@@ -132,4 +116,4 @@ bool is_zone_name(std::string_view name) {
   });
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

@@ -14,7 +14,7 @@
 #include "algorithm/tzif.h"
 #include "weir/quota.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 // [start_us, end_us), and the end of the next window. Near the epoch a start may be negative: Berlin's 1970 began an
 // hour before it.
@@ -33,6 +33,10 @@ class Calendar {
 
   CalendarUnit unit() const { return unit_; }
   const std::string& zone_name() const { return zone_name_; }
+  // Unit and zone identify a calendar, whichever version of the zone's file it was made from.
+  friend bool operator==(const Calendar& a, const Calendar& b) {
+    return a.unit_ == b.unit_ && a.zone_name_ == b.zone_name_;
+  }
 
   // For now in [0, 2^52).
   Window window_at(std::int64_t now_us) const;
@@ -57,4 +61,4 @@ std::string_view to_string(CalendarUnit unit);
 // Whether a text can be a zone name: Europe/Berlin, Etc/GMT+5. Appended to a folder, such a name stays inside it.
 bool is_zone_name(std::string_view name);
 
-}  // namespace weir
+}  // namespace weir::algorithm

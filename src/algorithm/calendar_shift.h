@@ -12,12 +12,12 @@
 
 #include <cstdint>
 
-namespace weir {
+namespace weir::algorithm {
 
 // In whole seconds, because calendars change at whole seconds.
 struct CalendarShift {
   std::int64_t before_us = 0;  // wall clock - time, before the last correction
-  std::int64_t now_us = 0;     // and since then
+  std::int64_t now_us = 0;     // the same, since the last correction
   std::int64_t since_us = 0;   // the time of that correction
   friend bool operator==(const CalendarShift&, const CalendarShift&) = default;
 };
@@ -38,4 +38,4 @@ class ShiftedCalendar {
   const CalendarShift outer_;
 };
 
-}  // namespace weir
+}  // namespace weir::algorithm

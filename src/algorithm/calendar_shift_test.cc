@@ -10,7 +10,7 @@
 #include "algorithm/limit.h"
 #include "seed.h"
 
-namespace weir::calendar_shift_test {
+namespace weir::algorithm::calendar_shift_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000, kHour = 3'600 * kSecond, kDay = 24 * kHour;
@@ -23,7 +23,7 @@ Limit limit_by(CalendarUnit unit, std::int64_t permits = 10) {
           .calendar = std::make_shared<const Calendar>(unit, "UTC", Zone{})};
 }
 
-// A client that asks all the time: the permits it was granted, and when.
+// A client that sends requests all the time: when it was granted a permit.
 struct Client {
   const Limit& limit;
   FixedWindow state{};
@@ -121,4 +121,4 @@ TEST(CalendarShift, KeepsOneQuotaForEachWindow) {
 }
 
 }  // namespace
-}  // namespace weir::calendar_shift_test
+}  // namespace weir::algorithm::calendar_shift_test

@@ -3,76 +3,46 @@
 //
 // Random tests print their seed; WEIR_SEED replays one.
 #include "algorithm/calendar.h"
-#include "seed.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <iterator>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
-namespace weir::calendar_test {
+#include "algorithm/zone_fixture.h"
+#include "seed.h"
+
+namespace weir::algorithm::calendar_test {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::days;
 using std::chrono::sys_days;
 
-const fs::path kFolder = "/usr/share/zoneinfo";
 constexpr std::int64_t kSecond_us = 1'000'000;
 constexpr CalendarUnit kUnits[] = {CalendarUnit::day, CalendarUnit::week, CalendarUnit::month, CalendarUnit::year};
 
-using test::pick;
-using test::seeded;
-
 // Microseconds of a UTC date.
 std::int64_t utc(int year, unsigned month, unsigned day, int hour = 0, int minute = 0) {
-  using namespace std::chrono;
-  const sys_days date{std::chrono::year{year} / std::chrono::month{month} / std::chrono::day{day}};
-  return (date.time_since_epoch().count() * 86'400 + hour * 3600 + minute * 60) * kSecond_us;
-}
-
-std::string read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return utc_seconds(year, month, day, hour, minute) * kSecond_us;
 }
 
 Zone zone_named(const std::string& name) {
-  const auto zone = parse_tzif(read(kFolder / name));
+  const auto zone = parse_tzif(zone_bytes(name));
   EXPECT_TRUE(zone) << name << ": these tests need the package tzdata";
   return zone.value_or(Zone{});
 }
 
 Calendar calendar_of(CalendarUnit unit, const std::string& name) { return {unit, name, zone_named(name)}; }
 
-std::vector<std::string> zone_names() {
-  std::vector<std::string> names;
-  for (fs::recursive_directory_iterator entry(kFolder), end; entry != end; ++entry) {
-    const std::string name = entry->path().lexically_relative(kFolder).string();
-    if (name == "posix" || name == "right") entry.disable_recursion_pending();
-    if (entry->is_regular_file() && read(entry->path()).starts_with("TZif")) names.push_back(name);
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 // --- the slow definition ---------------------------------------------------------------------------------------
 
-std::int64_t local_at(std::int64_t utc_s) {
-  const std::time_t t = utc_s;
-  std::tm local{};
-  localtime_r(&t, &local);
-  return utc_s + local.tm_gmtoff;
-}
+std::int64_t local_at(std::int64_t utc_s) { return utc_s + LibraryZone::offset_at(utc_s); }
 
 // Checks every minute, then every second of the right minute. No clock was past a midnight for less than a minute
 // and then went back.
@@ -107,8 +77,7 @@ std::set<std::int64_t> boundaries_near(CalendarUnit unit, std::int64_t now_us) {
 }
 
 void expect_as_defined(const Calendar& calendar, std::int64_t now_us) {
-  setenv("TZ", calendar.zone_name().c_str(), 1);
-  tzset();
+  const LibraryZone library(calendar.zone_name());
   const auto boundaries = boundaries_near(calendar.unit(), now_us);
   const auto end = boundaries.upper_bound(now_us);
   ASSERT_NE(end, boundaries.begin());
@@ -118,54 +87,46 @@ void expect_as_defined(const Calendar& calendar, std::int64_t now_us) {
       << to_string(calendar.unit()) << " in " << calendar.zone_name() << " at " << now_us;
 }
 
-class CalendarByDefinition : public testing::Test {
- protected:
-  ~CalendarByDefinition() override {
-    unsetenv("TZ");
-    tzset();
-  }
-};
-
 // Most clocks change only at their transitions, so half of the instants are near one.
 std::int64_t interesting_us(std::mt19937_64& random, const Zone& zone) {
   const std::int64_t end_s = utc(2110, 1, 1) / kSecond_us;
-  std::int64_t now_s = pick(random, 0, end_s);
-  if (!zone.transitions.empty() && pick(random, 0, 1) == 0) {
-    const auto at = static_cast<std::size_t>(pick(random, 0, std::ssize(zone.transitions) - 1));
-    now_s = std::clamp<std::int64_t>(zone.transitions[at].at_s + pick(random, -90'000, 90'000), 0, end_s);
+  std::int64_t now_s = test::pick(random, 0, end_s);
+  if (!zone.transitions.empty() && test::pick(random, 0, 1) == 0) {
+    const auto at = static_cast<std::size_t>(test::pick(random, 0, std::ssize(zone.transitions) - 1));
+    now_s = std::clamp<std::int64_t>(zone.transitions[at].at_s + test::pick(random, -90'000, 90'000), 0, end_s);
   }
-  return now_s * kSecond_us + pick(random, 0, kSecond_us - 1);
+  return now_s * kSecond_us + test::pick(random, 0, kSecond_us - 1);
 }
 
-TEST_F(CalendarByDefinition, AgreesInEveryZone) {
-  auto random = seeded();
+TEST(CalendarByDefinition, AgreesInEveryZone) {
+  auto random = test::seeded();
   const auto names = zone_names();
   ASSERT_GT(names.size(), 300u) << "these tests need the package tzdata";
   for (const std::string& name : names) {
     const Zone zone = zone_named(name);
-    const Calendar calendar(kUnits[pick(random, 0, 3)], name, zone);
+    const Calendar calendar(kUnits[test::pick(random, 0, 3)], name, zone);
     expect_as_defined(calendar, interesting_us(random, zone));
-    if (HasFailure()) return;
+    if (testing::Test::HasFailure()) return;
   }
 }
 
-TEST_F(CalendarByDefinition, AgreesAroundTransitionsAtMidnight) {
-  auto random = seeded();
+TEST(CalendarByDefinition, AgreesAroundTransitionsAtMidnight) {
+  auto random = test::seeded();
   for (const char* name : {"America/St_Johns", "America/Sao_Paulo", "America/Havana", "Asia/Beirut", "Asia/Gaza",
                            "Africa/Cairo", "Asia/Tehran", "America/Nuuk", "Pacific/Apia", "Atlantic/Azores"}) {
     const Zone zone = zone_named(name);
     const Calendar calendar(CalendarUnit::day, name, zone);
     for (int i = 0; i < 25; ++i) {
-      const auto at = static_cast<std::size_t>(pick(random, 0, std::ssize(zone.transitions) - 1));
-      const std::int64_t now_s = zone.transitions[at].at_s + pick(random, -7'300, 7'300);
+      const auto at = static_cast<std::size_t>(test::pick(random, 0, std::ssize(zone.transitions) - 1));
+      const std::int64_t now_s = zone.transitions[at].at_s + test::pick(random, -7'300, 7'300);
       if (now_s >= 0 && now_s < utc(2110, 1, 1) / kSecond_us) expect_as_defined(calendar, now_s * kSecond_us);
     }
-    if (HasFailure()) return;
+    if (testing::Test::HasFailure()) return;
   }
 }
 
 TEST(Calendar, HasWindowsThatMeetWithoutGapOrOverlap) {
-  auto random = seeded();
+  auto random = test::seeded();
   for (const std::string& name : zone_names()) {
     const Zone zone = zone_named(name);
     for (const CalendarUnit unit : kUnits) {
@@ -277,7 +238,7 @@ TEST(Calendar, HasATagThatNeverChanges) {
   EXPECT_EQ(tags.size(), count);
 }
 
-TEST(Calendar, TakesOnlyNamesThatStayInTheirFolder) {
+TEST(Calendar, AcceptsOnlyZoneNamesThatStayInTheirFolder) {
   for (const char* name : {"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "W-SU"}) {
     EXPECT_TRUE(is_zone_name(name)) << name;
   }
@@ -289,4 +250,4 @@ TEST(Calendar, TakesOnlyNamesThatStayInTheirFolder) {
 }
 
 }  // namespace
-}  // namespace weir::calendar_test
+}  // namespace weir::algorithm::calendar_test

@@ -7,6 +7,7 @@
 // thread. Tested by differential_test.cc.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -17,10 +18,46 @@
 #include "algorithm/sliding_log.h"
 #include "algorithm/sliding_window.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 // What commit() writes. For a log it is only the edit, because the log may be long.
 using Proposal = std::variant<FixedWindow, SlidingWindow, Bucket, LogEdit, LogRefund, CompactLog>;
+
+// settle_state(), step_state()
+//
+// One name for the functions of every algorithm. `own` is the limit that the state belongs to.
+inline Settled<FixedWindow> settle_state(const FixedWindow& s, const Limit& own, std::int64_t now) {
+  return fixed_window_settle(s, own, now);
+}
+inline Settled<Bucket> settle_state(const Bucket& s, const Limit& own, std::int64_t now) {
+  return bucket_settle(s, own, now);
+}
+template <class Log>
+Settled<LogEdit> settle_state(const Log& s, const Limit&, std::int64_t now) {
+  return sliding_log_settle(s, now);
+}
+template <TwoCounts Counts>
+Settled<Counts> settle_state(const Counts& s, const Limit& own, std::int64_t now) {
+  return sliding_window_settle(s, own, now);
+}
+
+inline auto step_state(const FixedWindow& s, const Limit& limit, std::int64_t now, std::int64_t cost, const Limit&) {
+  return fixed_window_step(s, limit, now, cost);
+}
+inline auto step_state(const SlidingWindow& s, const Limit& limit, std::int64_t now, std::int64_t cost, const Limit&) {
+  return sliding_window_step(s, limit, now, cost);
+}
+inline auto step_state(const CompactLog& s, const Limit& limit, std::int64_t now, std::int64_t cost, const Limit&) {
+  return compact_log_step(s, limit, now, cost);
+}
+[[gnu::always_inline]] inline auto step_state(const Bucket& s, const Limit& limit, std::int64_t now, std::int64_t cost,
+                                              const Limit& own) {
+  return bucket_step(s, limit, now, cost, own);
+}
+template <class Log>
+auto step_state(const Log& s, const Limit& limit, std::int64_t now, std::int64_t cost, const Limit&) {
+  return sliding_log_step(s, limit, now, cost);
+}
 
 // Log is SlidingLog, or a store's own type of log. A cell with a log's limit may instead be made with a CompactLog,
 // and then decides by that.
@@ -67,26 +104,12 @@ class BasicCell {
     BasicCell after = *this;
     if (refund.changed) after.commit(limit, refund.outcome);
     refund.outcome.decision = after.decide(limit, now, 0).decision;
-    refund.outcome.decision.allowed = true;  // even where a lowered limit would deny a peek
-    refund.outcome.decision.retry_after = Micros{0};
+    admit(refund.outcome.decision);
     return refund;
   }
 
   void commit(const Limit& limit, const Stepped<Proposal>& outcome) {
-    const Proposal& proposal = outcome.next;
-    if (const auto* edit = std::get_if<LogEdit>(&proposal)) {
-      std::get<Log>(state_).apply(*edit);
-    } else if (const auto* refund = std::get_if<LogRefund>(&proposal)) {
-      std::get<Log>(state_).apply(*refund);
-    } else if (const auto* fixed = std::get_if<FixedWindow>(&proposal)) {
-      state_ = *fixed;
-    } else if (const auto* sliding = std::get_if<SlidingWindow>(&proposal)) {
-      state_ = *sliding;
-    } else if (const auto* compact = std::get_if<CompactLog>(&proposal)) {
-      state_ = *compact;
-    } else {
-      state_ = std::get<Bucket>(proposal);
-    }
+    std::visit([this](const auto& next) { this->write(next); }, outcome.next);
     if (outcome.converts) limit_ = limit;
   }
 
@@ -123,53 +146,47 @@ class BasicCell {
     return Bucket{};
   }
 
-  bool is_ahead(const FixedWindow& s, std::int64_t now) const { return fixed_window_settle(s, limit_, now).moved; }
-  bool is_ahead(const SlidingWindow& s, std::int64_t now) const { return sliding_window_settle(s, limit_, now).moved; }
-  bool is_ahead(const Bucket& s, std::int64_t now) const { return bucket_settle(s, limit_, now).moved; }
-  bool is_ahead(const Log& s, std::int64_t now) const { return sliding_log_settle(s, now).moved; }
-  bool is_ahead(const CompactLog& s, std::int64_t now) const { return sliding_window_settle(s, limit_, now).moved; }
-  bool is_ahead(const Holds& s, std::int64_t now) const {
-    return !s.empty() && s.back().expires_us > now + limit_.period_us;
+  void write(const LogEdit& edit) { std::get<Log>(state_).apply(edit); }
+  void write(const LogRefund& refund) { std::get<Log>(state_).apply(refund); }
+  template <class S>
+  void write(const S& next) {
+    state_ = next;
   }
 
   template <class S>
-  static bool keep(S& state, const Settled<S>& settled) {
-    if (settled.moved) state = settled.state;
-    return settled.moved;
+  bool is_ahead(const S& s, std::int64_t now) const {
+    if constexpr (std::is_same_v<S, Holds>) {
+      return !concurrency_suits(s, limit_, now);
+    } else {
+      return settle_state(s, limit_, now).moved;
+    }
   }
-  bool settle(FixedWindow& s, std::int64_t now) const { return keep(s, fixed_window_settle(s, limit_, now)); }
-  bool settle(SlidingWindow& s, std::int64_t now) const { return keep(s, sliding_window_settle(s, limit_, now)); }
-  bool settle(Bucket& s, std::int64_t now) const { return keep(s, bucket_settle(s, limit_, now)); }
-  bool settle(Log& s, std::int64_t now) const {
-    const Settled<LogEdit> settled = sliding_log_settle(s, now);
-    if (settled.moved) s.apply(settled.state);
-    return settled.moved;
-  }
-  bool settle(CompactLog& s, std::int64_t now) const { return keep(s, sliding_window_settle(s, limit_, now)); }
-  bool settle(Holds& s, std::int64_t now) const { return concurrency_settle(s, limit_, now); }
 
   template <class S>
-  static Stepped<Proposal> propose(const Stepped<S>& stepped) {
-    return {stepped.next, stepped.decision, stepped.converts};
+  bool settle(S& s, std::int64_t now) const {
+    if constexpr (std::is_same_v<S, Holds>) {
+      return concurrency_settle(s, limit_, now);
+    } else {
+      const auto settled = settle_state(s, limit_, now);
+      if (!settled.moved) return false;
+      if constexpr (std::is_same_v<S, Log>) {
+        s.apply(settled.state);
+      } else {
+        s = settled.state;
+      }
+      return true;
+    }
   }
-  Stepped<Proposal> step(const FixedWindow& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
-    return propose(fixed_window_step(s, limit, now, cost));
-  }
-  Stepped<Proposal> step(const SlidingWindow& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
-    return propose(sliding_window_step(s, limit, now, cost));
-  }
-  Stepped<Proposal> step(const Bucket& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
-    return propose(bucket_step(s, limit, now, cost, limit_));
-  }
-  Stepped<Proposal> step(const Log& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
-    return propose(sliding_log_step(s, limit, now, cost));
-  }
-  Stepped<Proposal> step(const CompactLog& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
-    return propose(compact_log_step(s, limit, now, cost));
-  }
-  Stepped<Proposal> step(const Holds&, const Limit&, std::int64_t, std::int64_t) const {
-    WEIR_ASSERT(!"concurrency is acquired, not checked");
-    return {Bucket{}, Decision{}};
+
+  template <class S>
+  Stepped<Proposal> step(const S& s, const Limit& limit, std::int64_t now, std::int64_t cost) const {
+    if constexpr (std::is_same_v<S, Holds>) {
+      WEIR_ASSERT(!"concurrency is acquired, not checked");
+      return {Bucket{}, Decision{}};
+    } else {
+      const auto stepped = step_state(s, limit, now, cost, limit_);
+      return {stepped.next, stepped.decision, stepped.converts};
+    }
   }
 
   Refund take_back(const FixedWindow& s, std::int64_t now, const Charged& charged, std::int64_t cost) const {
@@ -207,4 +224,4 @@ class BasicCell {
 
 using Cell = BasicCell<SlidingLog>;
 
-}  // namespace weir
+}  // namespace weir::algorithm

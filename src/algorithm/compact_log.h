@@ -14,7 +14,7 @@
 #include "algorithm/sliding_log.h"
 #include "algorithm/sliding_window.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 struct CompactLog {
   std::int64_t window = 0;  // its number since the epoch
@@ -93,10 +93,11 @@ Log expand(const CompactLog& s, std::int64_t period, std::int64_t now) {
 //
 // Returns the maximum of two states, counter by counter. It rolls with a period of 1, so that a window's number
 // serves as the time.
-inline CompactLog join(const CompactLog& a, const CompactLog& b) {
+template <TwoCounts Counts>
+Counts join(const Counts& a, const Counts& b) {
   const std::int64_t window = std::max(a.window, b.window);
-  const CompactLog x = sliding_window_roll(a, 1, window), y = sliding_window_roll(b, 1, window);
+  const Counts x = sliding_window_roll(a, 1, window), y = sliding_window_roll(b, 1, window);
   return {window, std::max(x.previous, y.previous), std::max(x.current, y.current)};
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

@@ -12,7 +12,7 @@
 #include "algorithm/limit.h"
 #include "seed.h"
 
-namespace weir::compact_log_test {
+namespace weir::algorithm::compact_log_test {
 namespace {
 
 constexpr std::int64_t kStart = 1'794'701'843'991'953;
@@ -44,16 +44,11 @@ class History {
   std::map<std::int64_t, std::int64_t> events_;
 };
 
-class Dice {
- public:
+struct Dice {
   const std::uint64_t seed = test::base_seed();
-  std::int64_t in(std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(dice_() % static_cast<std::uint64_t>(high - low + 1));
-  }
+  std::mt19937_64 random{seed};
+  std::int64_t in(std::int64_t low, std::int64_t high) { return test::pick(random, low, high); }
   bool chance(std::int64_t percent) { return in(1, 100) <= percent; }
-
- private:
-  std::mt19937_64 dice_{seed};
 };
 
 // A denied request is denied one microsecond before its wait ends, and admitted when it ends.
@@ -146,7 +141,7 @@ TEST(CompactLog, NeverDeniesHalfOfTheLimit) {
 
 // Charges settled later under one limit, and a state that switches between log and counters. The used amount is never
 // less than the history without the refunded permits.
-TEST(CompactLog, ForgivesNothingWhateverItsForm) {
+TEST(CompactLog, LosesNoUsageInEitherForm) {
   struct Charge {
     std::int64_t at, cost;
   };
@@ -229,7 +224,7 @@ TEST(CompactLog, CountsAllAsNowWhenTheClockWasSetBack) {
 }
 
 // The join of two states denies whatever either of them denies, now and later.
-TEST(CompactLog, JoinsToWhatNeitherHasUsedMoreThan) {
+TEST(CompactLog, JoinsToAtLeastTheUsageOfEach) {
   Dice dice;
   for (int round = 0; round < 2'000; ++round) {
     const Limit limit = log_of(20, 10);
@@ -243,4 +238,4 @@ TEST(CompactLog, JoinsToWhatNeitherHasUsedMoreThan) {
 }
 
 }  // namespace
-}  // namespace weir::compact_log_test
+}  // namespace weir::algorithm::compact_log_test

@@ -1,10 +1,10 @@
 // Concurrency: permits in flight, each under an id until it is released or expires. Its twin in Lua is
 // concurrency.lua.
 //
-// Holds are sorted by expiry. Each lasts as long as the limit that granted it says: another version of the limit
-// neither shortens nor drops it. The state belongs to a limit whose period reaches at least as far as its last hold.
-// So a later expiry must come from a clock that ran ahead. Pure; any thread. Tested by differential_test.cc and
-// tests/scenarios/concurrency.txt.
+// A *hold* is the permits of one id. Holds are sorted by expiry. No version of the limit shortens or drops a hold that
+// another version granted. The state belongs to a limit whose period reaches at least as far as its last hold. So a
+// hold that expires later than one such period from now comes from a clock that ran ahead. Pure; any thread. Tested by
+// differential_test.cc and tests/scenarios/concurrency.txt.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 #include "algorithm/step.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 struct Hold {
   std::int64_t expires_us;  // in flight while now is before this
@@ -102,4 +102,4 @@ inline Decision concurrency_release(Holds& holds, const Limit& limit, std::int64
   return d;
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

@@ -20,7 +20,7 @@ local function concurrency_expire(holds, now)
     end
   end
 end
-local function concurrency_suits(holds, limit, now) -- the state can belong to this limit: no hold expires later
+local function concurrency_suits(holds, limit, now) -- whether no hold expires later than the limit allows
   return #holds == 0 or holds[#holds][1] <= now + limit[2]
 end
 local function concurrency_find(holds, id, now) -- the index of the hold, or one beyond the last

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace weir {
+namespace weir::algorithm {
 
 // Both for a >= 0, b > 0.
 constexpr std::int64_t div_floor(std::int64_t a, std::int64_t b) { return a / b; }
@@ -22,4 +22,4 @@ constexpr std::int64_t mul_div_ceil(std::int64_t a, std::int64_t b, std::int64_t
   return static_cast<std::int64_t>((Wide{a} * b + c - 1) / c);
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

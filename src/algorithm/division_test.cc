@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::division_test {
+namespace weir::algorithm::division_test {
 namespace {
 
-TEST(Division, SaysItsDirection) {
+TEST(Division, RoundsInTheNamedDirection) {
   EXPECT_EQ(div_floor(7, 2), 3);
   EXPECT_EQ(div_ceil(7, 2), 4);
   EXPECT_EQ(div_ceil(8, 2), 4);
@@ -17,7 +17,7 @@ TEST(Division, SaysItsDirection) {
   EXPECT_EQ(div_ceil(INT64_MAX, 2), INT64_MAX / 2 + 1);
 }
 
-TEST(Division, HoldsProductsBeyond64Bits) {
+TEST(Division, HandlesProductsBeyond64Bits) {
   constexpr std::int64_t kPermits = std::int64_t{1} << 40, kTenYears = 315'576'000'000'000;
   EXPECT_EQ(mul_div_floor(kPermits, kTenYears, kTenYears), kPermits);
   EXPECT_EQ(mul_div_floor(kPermits, kTenYears - 1, kTenYears), kPermits - 1);
@@ -27,4 +27,4 @@ TEST(Division, HoldsProductsBeyond64Bits) {
 }
 
 }  // namespace
-}  // namespace weir::division_test
+}  // namespace weir::algorithm::division_test

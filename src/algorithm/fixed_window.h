@@ -1,14 +1,14 @@
 // Fixed window: a counter that restarts at zero at every boundary. Its twin in Lua is fixed_window.lua.
 //
-// The end of a window identifies it, so windows of a period and of a calendar work alike. Pure; any thread. Tested by
-// differential_test.cc and tests/scenarios/fixed_window.txt.
+// The end of a window identifies it, so windows of a period and of a calendar work in the same way. Pure; any thread.
+// Tested by differential_test.cc and tests/scenarios/fixed_window.txt.
 #pragma once
 
 #include "algorithm/calendar.h"
 #include "algorithm/division.h"
 #include "algorithm/step.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 struct FixedWindow {
   std::int64_t end_us = 0;  // of the window that `count` belongs to
@@ -57,4 +57,4 @@ inline FixedWindow fixed_window_refund(FixedWindow s, const Limit& limit, std::i
   return {s.end_us, std::max<std::int64_t>(0, s.count - cost)};
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

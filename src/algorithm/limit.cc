@@ -14,7 +14,7 @@
 #include "algorithm/division.h"
 #include "base/nearest.h"
 
-namespace weir {
+namespace weir::algorithm {
 namespace {
 
 tl::unexpected<Error> beyond(std::string message) { return fail(ErrorCode::out_of_range, std::move(message)); }
@@ -25,29 +25,29 @@ std::string text_of(std::int64_t n) { return std::to_string(n); }
 Result<void> check_permits(Algorithm algorithm, std::int64_t permits) {
   const std::int64_t max = algorithm == Algorithm::concurrency ? kConcurrentMax : kPermitsMax;
   if (permits >= 0 && permits <= max) return {};
-  return beyond("permits of " + std::string(to_string(algorithm)) + " are 0 to " + text_of(max) + ", not " +
+  return beyond("permits of " + std::string(weir::to_string(algorithm)) + " are 0 to " + text_of(max) + ", not " +
                 text_of(permits));
 }
 
 Result<void> check_period(std::int64_t period_us, std::int64_t min_us) {
   if (period_us >= min_us && period_us <= kPeriodMax.count()) return {};
-  return beyond("a period of " + text_of(period_us) + " us is not within " + text_of(min_us) + " us and " +
+  return beyond("a period of " + text_of(period_us) + " us is not between " + text_of(min_us) + " us and " +
                 text_of(kPeriodMax.count()) + " us (10 years)");
 }
 
 Result<void> check_calendar(const Quota& quota, const Calendar* calendar) {
   if (!quota.calendar) {
     if (calendar == nullptr) return {};
-    return wrong("a calendar was given for a limit without one");
+    return wrong("a calendar was passed for a limit without a calendar unit");
   }
   if (quota.algorithm != Algorithm::fixed_window) {
-    return wrong("only fixed_window counts by the calendar, not " + std::string(to_string(quota.algorithm)));
+    return wrong("only fixed_window counts by the calendar, not " + std::string(weir::to_string(quota.algorithm)));
   }
   if (quota.period != Micros{0}) return wrong("a limit has a period or a calendar, not both");
   if (calendar == nullptr) return wrong("the calendar of the limit is missing");
   if (calendar->unit() != quota.calendar->unit || calendar->zone_name() != quota.calendar->zone) {
-    return wrong("the calendar does not match the limit: its zone is " + in_quotes(calendar->zone_name()) +
-                 ", the limit needs " + in_quotes(quota.calendar->zone) + " by the " +
+    return wrong("the calendar does not match the limit: its zone is " + base::in_quotes(calendar->zone_name()) +
+                 ", the limit needs " + base::in_quotes(quota.calendar->zone) + " by the " +
                  std::string(to_string(quota.calendar->unit)));
   }
   return {};
@@ -57,7 +57,8 @@ Result<void> check_calendar(const Quota& quota, const Calendar* calendar) {
 Result<void> check_burst(const Quota& quota) {
   if (!quota.burst) return {};
   if (!is_bucket(quota.algorithm)) {
-    return wrong("only buckets have a burst, not " + std::string(to_string(quota.algorithm)) + ": leave the burst out");
+    return wrong("only buckets have a burst, not " + std::string(weir::to_string(quota.algorithm)) +
+                 ": leave the burst out");
   }
   if (*quota.burst < 1 || *quota.burst > kPermitsMax) {
     return beyond("a burst is 1 to " + text_of(kPermitsMax) + ", not " + text_of(*quota.burst));
@@ -149,21 +150,6 @@ Result<Limit> compile_limit(const Quota& quota, std::shared_ptr<const Calendar> 
   return make_bucket(quota.algorithm, quota.permits, period_us, quota.burst.value_or(quota.permits));
 }
 
-Result<Limit> phased(Limit limit, std::int64_t phase_us) {
-  if (limit.algorithm != Algorithm::fixed_window) {
-    return wrong("only fixed_window can have a phase, not " + std::string(to_string(limit.algorithm)));
-  }
-  if (limit.calendar || limit.period_us <= 0) {
-    return wrong("a limit with a calendar cannot have a phase: a phase needs a period, as in 1000/day");
-  }
-  if (phase_us < 0 || phase_us >= limit.period_us) {
-    return beyond("a phase is at least 0 and less than the period of " + text_of(limit.period_us) + " us, not " +
-                  text_of(phase_us) + " us");
-  }
-  limit.phase_us = phase_us;
-  return limit;
-}
-
 bool is_sound(const Limit& limit) {
   const auto within = [](std::int64_t value, std::int64_t low, std::int64_t high) {
     return low <= value && value <= high;
@@ -181,13 +167,30 @@ bool is_sound(const Limit& limit) {
          within(limit.weight, 1, kUnitsMax / (limit.capacity + 1));
 }
 
+}  // namespace weir::algorithm
+
+namespace weir {
+
+Result<Limit> phased(Limit limit, std::int64_t phase_us) {
+  if (limit.algorithm != Algorithm::fixed_window) {
+    return algorithm::wrong("only fixed_window can have a phase, not " + std::string(to_string(limit.algorithm)));
+  }
+  if (limit.calendar || limit.period_us <= 0) {
+    return algorithm::wrong("a limit with a calendar cannot have a phase: a phase needs a period, as in 1000/day");
+  }
+  if (phase_us < 0 || phase_us >= limit.period_us) {
+    return algorithm::beyond("a phase is at least 0 and less than the period of " +
+                             algorithm::text_of(limit.period_us) + " us, not " + algorithm::text_of(phase_us) + " us");
+  }
+  limit.phase_us = phase_us;
+  return limit;
+}
+
 bool operator==(const Limit& a, const Limit& b) {
   const auto numbers = [](const Limit& l) {
     return std::tuple(l.algorithm, l.permits, l.period_us, l.phase_us, l.capacity, l.rate, l.weight, l.events_max);
   };
-  if (numbers(a) != numbers(b)) return false;
-  if (a.calendar == nullptr || b.calendar == nullptr) return a.calendar == b.calendar;
-  return a.calendar->unit() == b.calendar->unit() && a.calendar->zone_name() == b.calendar->zone_name();
+  return numbers(a) == numbers(b) && algorithm::has_calendar_of(a, b);
 }
 
 }  // namespace weir

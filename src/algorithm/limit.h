@@ -9,7 +9,7 @@
 #include "algorithm/calendar.h"
 #include "weir/limit.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 // The bounds of a bucket's word: see "The rate of a bucket" in docs/algorithms.md.
 inline constexpr std::int64_t kRateMax = 4094;
@@ -56,17 +56,19 @@ constexpr bool is_by_period(Algorithm algorithm) {
   return !is_bucket(algorithm) && algorithm != Algorithm::concurrency;
 }
 
+// Whether both limits count by the same calendar, or both by none.
+inline bool has_calendar_of(const Limit& a, const Limit& b) {
+  return a.calendar == b.calendar || (a.calendar && b.calendar && *a.calendar == *b.calendar);
+}
+
 // shares_state()
 //
 // Whether two limits are versions of one limit, so that they count a key in one state. Windows and logs with another
-// period, phase or calendar use another state, as do other algorithms. Unit and zone identify a calendar.
+// period, phase or calendar use another state, as do other algorithms.
 inline bool shares_state(const Limit& a, const Limit& b) {
   if (a.algorithm != b.algorithm) return false;
   if (!is_by_period(a.algorithm)) return true;
-  if (a.period_us != b.period_us || a.phase_us != b.phase_us) return false;
-  if (a.calendar == b.calendar) return true;
-  return a.calendar && b.calendar && a.calendar->unit() == b.calendar->unit() &&
-         a.calendar->zone_name() == b.calendar->zone_name();
+  return a.period_us == b.period_us && a.phase_us == b.phase_us && has_calendar_of(a, b);
 }
 
 // period_print()
@@ -81,4 +83,4 @@ inline std::uint64_t period_print(const Limit& limit) {
   return period * kOdd ^ phase * kOther;
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

@@ -6,8 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cstdlib>
-#include <iostream>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -15,16 +13,13 @@
 #include "algorithm/division.h"
 #include "seed.h"
 
-namespace weir::limit_test {
+namespace weir::algorithm::limit_test {
 namespace {
-
-using test::pick;
-using test::seeded;
 
 // All magnitudes are equally likely.
 std::int64_t pick_any_size(std::mt19937_64& random, std::int64_t max) {
   const auto bits = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(max)));
-  return pick(random, 1, std::max<std::int64_t>(1, max >> pick(random, 0, bits - 1)));
+  return test::pick(random, 1, std::max<std::int64_t>(1, max >> test::pick(random, 0, bits - 1)));
 }
 
 // For each rate the smallest weight that does not favour the client; then the largest of these fractions.
@@ -56,7 +51,7 @@ bool expect_best(const Rate& r) {
   EXPECT_EQ(limit->capacity, r.capacity);
   const Fraction max{4094, ((std::int64_t{1} << 53) - 4096) / (r.capacity + 1)};
   EXPECT_EQ((Fraction{limit->rate, limit->weight}), by_trying_all(r.permits, r.period_us, max));
-  // Never faster than asked, and slower by at most 2.5e-4: (permits/period - rate/weight) / (permits/period).
+  // Never faster than requested, and slower by at most 2.5e-4: (permits/period - rate/weight) / (permits/period).
   const Wide asked = Wide{r.permits} * limit->weight, got = Wide{limit->rate} * r.period_us;
   EXPECT_TRUE(got <= asked);
   EXPECT_TRUE((asked - got) * 4000 <= asked);
@@ -68,7 +63,7 @@ bool expect_best(const Rate& r) {
 }
 
 TEST(BucketRate, IsTheLargestFractionAtOrBelowThatFits) {
-  auto random = seeded();
+  auto random = test::seeded();
   int accepted = 0;
   for (int i = 0; i < 20'000; ++i) {
     const Rate rate{pick_any_size(random, kPermitsMax), pick_any_size(random, kPeriodMax.count()),
@@ -124,7 +119,7 @@ Limit compiled(std::string_view text, std::optional<Algorithm> algorithm = {}) {
   return limit.value_or(Limit{});
 }
 
-TEST(Limit, OfABucketHoldsItsRateInLowestTerms) {
+TEST(Limit, OfABucketHasItsRateInLowestTerms) {
   const Limit three = compiled("3/s", Algorithm::token_bucket);
   EXPECT_EQ(three.rate, 3);
   EXPECT_EQ(three.weight, 1'000'000);
@@ -156,7 +151,7 @@ TEST(Limit, OfEverythingElseHasNoRate) {
   EXPECT_EQ(compiled("1099511627776/ms").capacity, kPermitsMax);
 }
 
-TEST(Limit, OfNothingHasNoCapacity) {
+TEST(Limit, OfZeroPermitsHasNoCapacity) {
   for (const Algorithm algorithm : kAlgorithms) {
     const Limit limit = compiled(algorithm == Algorithm::concurrency ? "0 concurrent" : "0/minute", algorithm);
     EXPECT_EQ(limit.permits, 0);
@@ -166,7 +161,7 @@ TEST(Limit, OfNothingHasNoCapacity) {
   }
 }
 
-TEST(Limit, RefusesARateThatNoBucketCanCountAndSaysWhichItCould) {
+TEST(Limit, RefusesARateBeyondTheBoundsAndNamesTheBound) {
   const auto fast = compile_limit(*parse_quota("64001/ms", Algorithm::token_bucket), nullptr);
   ASSERT_FALSE(fast);
   EXPECT_EQ(fast.error().code, ErrorCode::out_of_range);
@@ -216,7 +211,7 @@ TEST(Limit, ChecksQuotasThatNoParserHasSeen) {
   refused(by_day, invalid, "calendar of the limit is missing");
 }
 
-TEST(Limit, WantsTheCalendarThatItsQuotaNames) {
+TEST(Limit, NeedsTheCalendarOfItsQuota) {
   const auto of = [](CalendarUnit unit, const char* zone) {
     return std::make_shared<const Calendar>(unit, zone, Zone{});
   };
@@ -292,7 +287,7 @@ TEST(Limit, OfAFixedWindowMayHaveAPhase) {
     if (algorithm == Algorithm::fixed_window) continue;
     other.algorithm = algorithm;
     EXPECT_EQ(phased(other, 0).error().message,
-              "only fixed_window can have a phase, not " + std::string(to_string(algorithm)));
+              "only fixed_window can have a phase, not " + std::string(weir::to_string(algorithm)));
   }
   Limit day = minute;
   day.period_us = 0;
@@ -339,9 +334,9 @@ TEST(Soundness, IsWhatTheArithmeticReliesOn) {
   for (const Limit& limit :
        {with(fixed, &Limit::phase_us, -1), with(fixed, &Limit::phase_us, 1'000), with(window, &Limit::phase_us, 1),
         with(bucket, &Limit::phase_us, 1), with(holds, &Limit::phase_us, 1), with(day, &Limit::phase_us, 1)}) {
-    EXPECT_FALSE(is_sound(limit)) << to_string(limit.algorithm) << ' ' << limit.phase_us;
+    EXPECT_FALSE(is_sound(limit)) << weir::to_string(limit.algorithm) << ' ' << limit.phase_us;
   }
 }
 
 }  // namespace
-}  // namespace weir::limit_test
+}  // namespace weir::algorithm::limit_test

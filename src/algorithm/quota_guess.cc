@@ -1,6 +1,7 @@
-// Skips noise, fillers and misspelt words. See quota_guess.h.
-#include "algorithm/quota_guess.h"
-
+// The lenient reader of quotas: skips noise, fillers and misspelt words, and writes the rest in the grammar's form. See
+// quota_words.h.
+//
+// Pure; any thread. Tested by quota_test.cc and fuzz/quota.cc.
 #include <algorithm>
 #include <iterator>
 
@@ -10,7 +11,7 @@
 #include "algorithm/quota_words.h"
 #include "base/nearest.h"
 
-namespace weir {
+namespace weir::algorithm {
 namespace {
 
 class Guesser {
@@ -25,7 +26,7 @@ class Guesser {
     permits_ = {std::min(permits->over, kPermitsMax), permits->under};
     std::string word = next_word();
     while (is_filler(word)) word = next_word();
-    if (!nearest(word, kConcurrentWords).empty()) return concurrent();
+    if (!base::nearest(word, kConcurrentWords).empty()) return concurrent();
     if (algorithm_ == Algorithm::concurrency) return std::to_string(permits_.over) + " concurrent";
     if (word.size() == 3 && word[1] == 'p') word = word[2] == 'm' ? "minute" : word.substr(2);  // rpm, qps
     return is_calendar(word) ? calendar(word) : rate(word);
@@ -43,23 +44,23 @@ class Guesser {
   }
 
   static bool in_word(char c) {
-    return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+    return (base::lower(c) >= 'a' && base::lower(c) <= 'z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
   }
 
   void skip_noise() {
-    while (!rest_.empty() && !is_digit(rest_.front()) && !in_word(rest_.front())) rest_.remove_prefix(1);
+    while (!rest_.empty() && !base::is_digit(rest_.front()) && !in_word(rest_.front())) rest_.remove_prefix(1);
   }
 
   // Stores a count before the word in count_, for rate().
   std::string next_word() {
     skip_noise();
-    if (!rest_.empty() && is_digit(rest_.front())) {
+    if (!rest_.empty() && base::is_digit(rest_.front())) {
       if (const auto count = take_number(rest_, Suffix::is_a_unit)) count_ = *count;
       skip_noise();
     }
     std::size_t length = 0;
     while (length < rest_.size() && (in_word(rest_[length]) || (length > 0 && rest_[length] == '-'))) ++length;
-    std::string word = lower(rest_.substr(0, length));
+    std::string word = base::lower(rest_.substr(0, length));
     rest_.remove_prefix(length);
     std::ranges::replace(word, '-', '_');
     return word;
@@ -67,7 +68,7 @@ class Guesser {
 
   static bool is_calendar(std::string_view word) {
     constexpr std::string_view kCalendar[] = {"calendar"};
-    return word.starts_with("calendar") || !nearest(word.substr(0, word.find('_')), kCalendar).empty();
+    return word.starts_with("calendar") || !base::nearest(word.substr(0, word.find('_')), kCalendar).empty();
   }
 
   // The period that begins with `word` and the count before it; 1h30m continues in rest_. Empty if there is no good
@@ -101,7 +102,7 @@ class Guesser {
     skip();
     if (rest.starts_with("and ")) rest.remove_prefix(4);
     skip();
-    if (rest.empty() || !is_digit(rest.front())) return {};
+    if (rest.empty() || !base::is_digit(rest.front())) return {};
     const bool apart = rest.size() < rest_.size();
     const auto count = take_number(rest, Suffix::is_a_unit);
     std::size_t length = 0;
@@ -137,7 +138,7 @@ class Guesser {
     const std::string permits = std::to_string(permits_.over) + "/";
     if (algorithm_ && algorithm_ != Algorithm::fixed_window) return permits + std::string(name->substr(9));
     const std::string zone = take_zone();
-    const bool keep = is_zone_name(zone) && nearest(zone, kBurstWords).empty();
+    const bool keep = is_zone_name(zone) && base::nearest(zone, kBurstWords).empty();
     return permits + std::string(*name) + (keep ? " " + zone : "");
   }
 
@@ -148,7 +149,7 @@ class Guesser {
     std::string zone(take_until_blank());
     while (!rest_.empty()) {
       const std::string_view next = take_until_blank();
-      const bool area = std::ranges::find(kAreas, lower(zone)) != std::end(kAreas);
+      const bool area = std::ranges::find(kAreas, base::lower(zone)) != std::end(kAreas);
       if (next.find('/') != std::string_view::npos) return std::string(zone.find('/') == zone.npos ? next : zone);
       if (next.empty() || !(area || (next[0] >= 'A' && next[0] <= 'Z'))) break;
       zone += area ? '/' : '_';
@@ -158,13 +159,13 @@ class Guesser {
   }
 
   std::string_view take_until_blank() {
-    while (!rest_.empty() && is_blank(rest_.front())) rest_.remove_prefix(1);
+    while (!rest_.empty() && base::is_blank(rest_.front())) rest_.remove_prefix(1);
     const std::string_view word = rest_.substr(0, rest_.find_first_of(" \t"));
     rest_.remove_prefix(word.size());
     return word;
   }
 
-  // 100 m/s: whatever m means, it is not minutes.
+  // 100 m/s: the m does not mean minutes here.
   bool is_divided_again() const {
     if (!rest_.starts_with('/')) return false;
     std::size_t end = 1;
@@ -177,7 +178,7 @@ class Guesser {
     if (period.empty() || is_divided_again()) return {};
     std::string text = std::to_string(permits_.over) + "/" + period;
     if (permits_.over == 0 || (algorithm_ && !is_bucket(*algorithm_))) return text;
-    if (nearest(next_word(), kBurstWords).empty()) return text;
+    if (base::nearest(next_word(), kBurstWords).empty()) return text;
     skip_noise();
     if (rest_.empty()) return text + " burst " + std::to_string(permits_.over);  // the default burst
     const auto burst = take_number(rest_, Suffix::multiplies);
@@ -199,4 +200,4 @@ std::string guess_quota(std::string_view text, std::optional<Algorithm> algorith
   return Guesser(text, algorithm).guess();
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

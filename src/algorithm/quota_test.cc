@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,11 +15,8 @@
 #include "seed.h"
 #include "weir/duration.h"
 
-namespace weir::quota_test {
+namespace weir::algorithm::quota_test {
 namespace {
-
-using test::pick;
-using test::seeded;
 
 // The quota that a message suggests; every message must suggest one.
 std::string suggestion(const std::string& message) {
@@ -98,11 +93,11 @@ TEST(Quota, ToleratesBlanksAndCaseButWritesNeither) {
   for (const char* text : {" 100/minute", "100/minute\t", "100 / MINUTE", "\t100\t/  Minute  ", "00100/01minutes"}) {
     const auto quota = parse_quota(text);
     ASSERT_TRUE(quota) << quota.error().message;
-    EXPECT_EQ(to_string(*quota), "100/min");
+    EXPECT_EQ(weir::to_string(*quota), "100/min");
   }
-  EXPECT_EQ(to_string(*parse_quota(" 10 / S  Burst  50 ")), "10/s burst 50");
-  EXPECT_EQ(to_string(*parse_quota("20 Concurrent For 60S")), "20 concurrent");
-  EXPECT_EQ(to_string(*parse_quota("7/Calendar_Week  Asia/Tokyo ")), "7/calendar_week Asia/Tokyo");
+  EXPECT_EQ(weir::to_string(*parse_quota(" 10 / S  Burst  50 ")), "10/s burst 50");
+  EXPECT_EQ(weir::to_string(*parse_quota("20 Concurrent For 60S")), "20 concurrent");
+  EXPECT_EQ(weir::to_string(*parse_quota("7/Calendar_Week  Asia/Tokyo ")), "7/calendar_week Asia/Tokyo");
 }
 
 TEST(Quota, KnowsTheUnitsByAllTheirNames) {
@@ -125,7 +120,7 @@ TEST(Quota, KnowsTheUnitsByAllTheirNames) {
   EXPECT_EQ(parse_quota("7/1500us"), rate(Algorithm::sliding_window, 7, 1500));
 }
 
-TEST(Quota, TellsWhereATypoIsAndWhatWasMeant) {
+TEST(Quota, ReportsTheColumnOfATypoAndASuggestion) {
   const auto quota = parse_quota("100/minite");
   ASSERT_FALSE(quota);
   EXPECT_EQ(quota.error().message, "column 5: unknown unit 'minite'; did you mean 100/minute?");
@@ -228,7 +223,7 @@ TEST(Quota, JoinsTheWordsOfAZoneAsZonesAreNamed) {
   }
 }
 
-TEST(Quota, TellsWhatIsMissing) {
+TEST(Quota, ReportsWhatIsMissing) {
   const Mistake mistakes[] = {
       {"", 1, "100/minute", "empty"},
       {"   ", 4, "100/minute", "empty"},
@@ -245,7 +240,7 @@ TEST(Quota, TellsWhatIsMissing) {
   for (const Mistake& mistake : mistakes) expect_mistake(mistake);
 }
 
-TEST(Quota, TellsHowANumberIsWritten) {
+TEST(Quota, ReportsHowToWriteANumber) {
   const Mistake mistakes[] = {
       {"10,000/s", 1, "10000/s", "write 10000"},
       {"1_000/s", 1, "1000/s", "write 1000"},
@@ -292,7 +287,7 @@ TEST(Quota, RefusesABurstThatContradictsItself) {
   expect_mistake({"0/s burst 0", 11, "0/s", ""});
 }
 
-TEST(Quota, MustSuitTheAlgorithmThatIsNamed) {
+TEST(Quota, MustSuitTheNamedAlgorithm) {
   const Mistake mistakes[] = {
       {"10/s burst 5", 6, "10/s", "fixed_window has no burst", Algorithm::fixed_window},
       {"10/s burst 5", 6, "10/s", "sliding_log has no burst", Algorithm::sliding_log},
@@ -317,7 +312,7 @@ TEST(Quota, MustSuitTheAlgorithmThatIsNamed) {
   }
 }
 
-TEST(Quota, TakesNoZoneThatCouldLeaveItsFolder) {
+TEST(Quota, AcceptsNoZoneThatCouldLeaveItsFolder) {
   for (const char* zone :
        {"../passwd", "/etc/passwd", "Europe/../../x", "Europe//Berlin", "Europe/", "Eur\\ope", "a.b"}) {
     const std::string text = std::string("100/calendar_day ") + zone;
@@ -329,10 +324,10 @@ TEST(Quota, TakesNoZoneThatCouldLeaveItsFolder) {
   EXPECT_TRUE(parse_quota("1/calendar_day Etc/GMT+5"));
 }
 
-TEST(Quota, AnswersGarbageBrieflyAndPrintably) {
-  auto random = seeded();
+TEST(Quota, RefusesGarbageWithAShortPrintableError) {
+  auto random = test::seeded();
   std::string garbage(10'240, '\0');
-  for (char& c : garbage) c = static_cast<char>(pick(random, 0, 255));
+  for (char& c : garbage) c = static_cast<char>(test::pick(random, 0, 255));
   for (const std::size_t size : {10'240u, 257u, 256u, 100u, 3u}) {
     const auto quota = parse_quota(std::string_view(garbage).substr(0, size));
     ASSERT_FALSE(quota);
@@ -344,7 +339,7 @@ TEST(Quota, AnswersGarbageBrieflyAndPrintably) {
 }
 
 TEST(Quota, SuggestsOnlyWhatParsesWhateverIsTyped) {
-  auto random = seeded();
+  auto random = test::seeded();
   const std::string seeds[] = {"100/minute",       "5/5min",
                                "10/s burst 50",    "20 concurrent",
                                "1.5k per 2 hours", "100/calendar_month Europe/Berlin",
@@ -352,52 +347,53 @@ TEST(Quota, SuggestsOnlyWhatParsesWhateverIsTyped) {
   const std::string alphabet = "0123456789/ .,-+_kmsehdbwyurtncialoMZ\t\x01\xc3";
   int refused = 0;
   for (int i = 0; i < 60'000; ++i) {
-    std::string text = seeds[pick(random, 0, std::ssize(seeds) - 1)];
-    for (auto edits = pick(random, 1, 4); edits > 0; --edits) {
-      const auto at = static_cast<std::size_t>(pick(random, 0, std::ssize(text)));
-      const char c = alphabet[static_cast<std::size_t>(pick(random, 0, std::ssize(alphabet) - 1))];
+    std::string text = seeds[test::pick(random, 0, std::ssize(seeds) - 1)];
+    for (auto edits = test::pick(random, 1, 4); edits > 0; --edits) {
+      const auto at = static_cast<std::size_t>(test::pick(random, 0, std::ssize(text)));
+      const char c = alphabet[static_cast<std::size_t>(test::pick(random, 0, std::ssize(alphabet) - 1))];
       if (edits % 2 == 0 && at < text.size()) text.erase(at, 1);
       text.insert(std::min(at, text.size()), 1, c);
     }
     std::optional<Algorithm> algorithm;
-    if (i % 2 == 0) algorithm = kAlgorithms[pick(random, 0, std::ssize(kAlgorithms) - 1)];
+    if (i % 2 == 0) algorithm = kAlgorithms[test::pick(random, 0, std::ssize(kAlgorithms) - 1)];
     const auto quota = parse_quota(text, algorithm);
     if (quota) {
-      ASSERT_EQ(parse_quota(to_string(*quota), quota->algorithm), *quota) << text;
+      ASSERT_EQ(parse_quota(weir::to_string(*quota), quota->algorithm), *quota) << text;
     } else {
       ++refused;
       expect_kind(quota.error(), algorithm);
     }
-    if (HasFailure()) FAIL() << "by: " << in_quotes(text, 256);
+    if (HasFailure()) FAIL() << "by: " << base::in_quotes(text, 256);
   }
   EXPECT_GT(refused, 30'000);
 }
 
 Quota random_quota(std::mt19937_64& random) {
   Quota quota;
-  quota.algorithm = kAlgorithms[pick(random, 0, std::ssize(kAlgorithms) - 1)];
+  quota.algorithm = kAlgorithms[test::pick(random, 0, std::ssize(kAlgorithms) - 1)];
   const bool in_flight = quota.algorithm == Algorithm::concurrency;
-  quota.permits = pick(random, 0, (in_flight ? kConcurrentMax : kPermitsMax) >> pick(random, 0, in_flight ? 16 : 40));
+  quota.permits =
+      test::pick(random, 0, (in_flight ? kConcurrentMax : kPermitsMax) >> test::pick(random, 0, in_flight ? 16 : 40));
   constexpr std::int64_t kUnits[] = {1, 1'000, kSecond, kMinute, 60 * kMinute, kDay, 7 * kDay, 30 * kDay, 365 * kDay};
-  const std::int64_t unit = kUnits[pick(random, 0, std::ssize(kUnits) - 1)];
-  const std::int64_t count_max = std::max<std::int64_t>(1, (kPeriodMax.count() / unit) >> pick(random, 0, 48));
-  quota.period = std::max(kPeriodMin, Micros{unit * pick(random, 1, count_max)});
-  if (is_bucket(quota.algorithm) && quota.permits > 0 && pick(random, 0, 1) == 0) {
-    quota.burst = pick(random, 1, kPermitsMax >> pick(random, 0, 40));
+  const std::int64_t unit = kUnits[test::pick(random, 0, std::ssize(kUnits) - 1)];
+  const std::int64_t count_max = std::max<std::int64_t>(1, (kPeriodMax.count() / unit) >> test::pick(random, 0, 48));
+  quota.period = std::max(kPeriodMin, Micros{unit * test::pick(random, 1, count_max)});
+  if (is_bucket(quota.algorithm) && quota.permits > 0 && test::pick(random, 0, 1) == 0) {
+    quota.burst = test::pick(random, 1, kPermitsMax >> test::pick(random, 0, 40));
   }
-  if (quota.algorithm == Algorithm::fixed_window && pick(random, 0, 1) == 0) {
+  if (quota.algorithm == Algorithm::fixed_window && test::pick(random, 0, 1) == 0) {
     const char* zones[] = {"UTC", "Europe/Berlin", "Etc/GMT+12", "America/Argentina/ComodRivadavia"};
-    quota.calendar = {static_cast<CalendarUnit>(pick(random, 0, 3)), zones[pick(random, 0, 3)]};
+    quota.calendar = {static_cast<CalendarUnit>(test::pick(random, 0, 3)), zones[test::pick(random, 0, 3)]};
     quota.period = Micros{0};
   }
   return quota;
 }
 
 TEST(Quota, IsTheSameAfterItWasWrittenAndRead) {
-  auto random = seeded();
+  auto random = test::seeded();
   for (int i = 0; i < 50'000; ++i) {
     const Quota quota = random_quota(random);
-    const std::string text = to_string(quota);
+    const std::string text = weir::to_string(quota);
     ASSERT_EQ(parse_quota(text, quota.algorithm), quota) << text;
     const bool implied = quota.algorithm == Algorithm::sliding_window || quota.algorithm == Algorithm::concurrency ||
                          quota.calendar || (quota.burst && quota.algorithm == Algorithm::token_bucket);
@@ -423,16 +419,16 @@ TEST(Quota, IsWrittenWithTheLargestUnitThatDividesItsPeriod) {
       {"1/calendar_day UTC", "1/calendar_day"},
       {"1 concurrent for 1min", "1 concurrent"},
   };
-  for (const auto& [text, canonical] : texts) EXPECT_EQ(to_string(*parse_quota(text)), canonical);
+  for (const auto& [text, canonical] : texts) EXPECT_EQ(weir::to_string(*parse_quota(text)), canonical);
 }
 
 TEST(Algorithm, IsKnownByItsNameAlone) {
-  for (const Algorithm algorithm : kAlgorithms) EXPECT_EQ(parse_algorithm(to_string(algorithm)), algorithm);
+  for (const Algorithm algorithm : kAlgorithms) EXPECT_EQ(parse_algorithm(weir::to_string(algorithm)), algorithm);
   EXPECT_FALSE(parse_algorithm(""));
   EXPECT_FALSE(parse_algorithm("Token_Bucket"));
 }
 
-TEST(Algorithm, IsSuggestedToWhoeverMisspeltIt) {
+TEST(Algorithm, IsSuggestedForAMisspeltName) {
   const std::pair<const char*, const char*> names[] = {
       {"token-bucket", "token_bucket"},
       {"tokenbucket", "token_bucket"},
@@ -457,28 +453,28 @@ TEST(Algorithm, IsSuggestedToWhoeverMisspeltIt) {
   EXPECT_LT(parse_algorithm(std::string(100'000, '\x07')).error().message.size(), 400u);
 }
 
-TEST(Nearest, CountsEditsAndKnowsWhenToBeSilent) {
-  EXPECT_EQ(edit_distance("minute", "Minute"), 0u);
-  EXPECT_EQ(edit_distance("mintue", "minute"), 1u);
-  EXPECT_EQ(edit_distance("", "abc"), 3u);
-  EXPECT_EQ(edit_distance("abc", ""), 3u);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
-  EXPECT_EQ(edit_distance("ca", "abc"), 3u);  // swapped letters are not edited again
-  EXPECT_EQ(edit_distance(std::string(65, 'a'), "a"), 65u);
+TEST(Nearest, CountsEditsAndSuggestsNothingForDistantWords) {
+  EXPECT_EQ(base::edit_distance("minute", "Minute"), 0u);
+  EXPECT_EQ(base::edit_distance("mintue", "minute"), 1u);
+  EXPECT_EQ(base::edit_distance("", "abc"), 3u);
+  EXPECT_EQ(base::edit_distance("abc", ""), 3u);
+  EXPECT_EQ(base::edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(base::edit_distance("ca", "abc"), 3u);  // swapped letters are not edited again
+  EXPECT_EQ(base::edit_distance(std::string(65, 'a'), "a"), 65u);
   const std::string_view words[] = {"red", "green", "blue"};
-  EXPECT_EQ(nearest("gren", words), "green");
-  EXPECT_EQ(nearest("yellow", words), "");
-  EXPECT_EQ(nearest("r", words), "");
-  EXPECT_EQ(nearest("re", words), "");  // with two letters, one is no evidence
-  EXPECT_EQ(nearest("rad", words), "red");
-  EXPECT_EQ(edit_distance("kitten", "sitting", 3), 3u);
-  EXPECT_GE(edit_distance("kitten", "xxxxxxxxxxxxxxxx", 3), 3u);
-  EXPECT_GE(edit_distance("abcdef", "uvwxyz", 2), 2u);
-  EXPECT_EQ(in_quotes("a\x01\xff\x7f"), "'a\\x01\\xff\\x7f'");
-  EXPECT_EQ(in_quotes(std::string(50, 'a')), "'" + std::string(40, 'a') + "...'");
+  EXPECT_EQ(base::nearest("gren", words), "green");
+  EXPECT_EQ(base::nearest("yellow", words), "");
+  EXPECT_EQ(base::nearest("r", words), "");
+  EXPECT_EQ(base::nearest("re", words), "");  // with two letters, one is no evidence
+  EXPECT_EQ(base::nearest("rad", words), "red");
+  EXPECT_EQ(base::edit_distance("kitten", "sitting", 3), 3u);
+  EXPECT_GE(base::edit_distance("kitten", "xxxxxxxxxxxxxxxx", 3), 3u);
+  EXPECT_GE(base::edit_distance("abcdef", "uvwxyz", 2), 2u);
+  EXPECT_EQ(base::in_quotes("a\x01\xff\x7f"), "'a\\x01\\xff\\x7f'");
+  EXPECT_EQ(base::in_quotes(std::string(50, 'a')), "'" + std::string(40, 'a') + "...'");
 }
 
-TEST(Duration, IsReadInUnitsOfUpToADay) {
+TEST(Duration, IsAtMostADay) {
   const std::pair<const char*, std::int64_t> cases[] = {{"5s", 5'000'000},     {"500ms", 500'000},
                                                         {"2min", 120'000'000}, {"1.5s", 1'500'000},
                                                         {"h", 3'600'000'000},  {"1day", 86'400'000'000}};
@@ -493,4 +489,4 @@ TEST(Duration, IsReadInUnitsOfUpToADay) {
 }
 
 }  // namespace
-}  // namespace weir::quota_test
+}  // namespace weir::algorithm::quota_test

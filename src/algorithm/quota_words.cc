@@ -10,7 +10,7 @@
 #include "base/nearest.h"
 #include "weir/duration.h"
 
-namespace weir {
+namespace weir::algorithm {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000, kMinute = 60 * kSecond, kHour = 60 * kMinute, kDay = 24 * kHour;
@@ -64,14 +64,14 @@ constexpr Unit kShortUnits[] = {
 }  // namespace
 
 const Unit* find_unit(std::string_view word) {
-  const std::string name = lower(word);
+  const std::string name = base::lower(word);
   const auto* unit = std::ranges::find(kUnits, std::string_view(name), &Unit::name);
   return unit == std::end(kUnits) ? nullptr : unit;
 }
 
 const Unit* nearest_unit(std::string_view word) {
   if (const Unit* exact = find_unit(word)) return exact;
-  const std::string typed = lower(word);
+  const std::string typed = base::lower(word);
   const auto* other =
       std::ranges::find(kOtherUnits, std::string_view(typed), [](const auto& pair) { return pair.first; });
   if (other != std::end(kOtherUnits)) return find_unit(other->second);
@@ -84,7 +84,7 @@ const Unit* nearest_unit(std::string_view word) {
   }
   std::array<std::string_view, std::size(kUnits)> names;
   std::ranges::transform(kUnits, names.begin(), [](const Unit& u) { return u.name.size() > 2 ? u.name : ""; });
-  return find_unit(nearest(word, names));
+  return find_unit(base::nearest(word, names));
 }
 
 std::string duration_text(std::int64_t us) {
@@ -102,7 +102,7 @@ std::optional<Ratio> take_number(std::string_view& text, Suffix suffix) {
   const auto scale = [&](std::int64_t by) { value.over = std::min(kMost, value.over * by); };
   for (; at < text.size(); ++at) {
     const char c = text[at];
-    if (is_digit(c)) {
+    if (base::is_digit(c)) {
       if (value.under > 1'000'000) return {};
       value.over = std::min(kMost, value.over * 10 + (c - '0'));
       if (fraction) value.under *= 10;
@@ -111,21 +111,23 @@ std::optional<Ratio> take_number(std::string_view& text, Suffix suffix) {
       fraction = true;
     } else if (any && (c == ',' || c == '_' || c == '\'')) {
       const std::string_view group = text.substr(at + 1, 3);
-      const bool three = group.size() == 3 && std::ranges::all_of(group, is_digit);
-      if (!three || (at + 4 < text.size() && is_digit(text[at + 4]))) return {};  // 1,5 is ambiguous
+      const bool three = group.size() == 3 && std::ranges::all_of(group, base::is_digit);
+      if (!three || (at + 4 < text.size() && base::is_digit(text[at + 4]))) return {};  // 1,5 is ambiguous
     } else {
       break;
     }
   }
   if (!any) return {};
-  if (at + 1 < text.size() && lower(text[at]) == 'e' && is_digit(text[at + 1])) {
+  if (at + 1 < text.size() && base::lower(text[at]) == 'e' && base::is_digit(text[at + 1])) {
     int exponent = 0;
-    for (++at; at < text.size() && is_digit(text[at]); ++at) exponent = std::min(20, exponent * 10 + (text[at] - '0'));
+    for (++at; at < text.size() && base::is_digit(text[at]); ++at)
+      exponent = std::min(20, exponent * 10 + (text[at] - '0'));
     while (exponent-- > 0) scale(10);
   }
-  const bool last_letter = at + 1 >= text.size() || !(lower(text[at + 1]) >= 'a' && lower(text[at + 1]) <= 'z');
+  const bool last_letter =
+      at + 1 >= text.size() || !(base::lower(text[at + 1]) >= 'a' && base::lower(text[at + 1]) <= 'z');
   if (suffix == Suffix::multiplies && at < text.size() && last_letter) {
-    const std::size_t thousands = std::string_view("kmg").find(lower(text[at])) + 1;  // npos + 1 is 0
+    const std::size_t thousands = std::string_view("kmg").find(base::lower(text[at])) + 1;  // npos + 1 is 0
     if (thousands > 0) ++at;
     for (std::size_t i = 0; i < thousands; ++i) scale(1'000);
   }
@@ -134,17 +136,22 @@ std::optional<Ratio> take_number(std::string_view& text, Suffix suffix) {
   return Ratio{value.over / divisor, value.under / divisor};
 }
 
+}  // namespace weir::algorithm
+
+namespace weir {
+
 Result<Micros> parse_duration(std::string_view text) {
   std::string_view rest = text;
-  const Ratio count = take_number(rest, Suffix::is_a_unit).value_or(Ratio{1, 1});
-  const Unit* unit = find_unit(rest);
+  const algorithm::Ratio count =
+      algorithm::take_number(rest, algorithm::Suffix::is_a_unit).value_or(algorithm::Ratio{1, 1});
+  const algorithm::Unit* unit = algorithm::find_unit(rest);
   constexpr std::int64_t kMost = 86'400'000'000;  // a day
   if (unit != nullptr && count.over > 0 && count.under > 0 && count.over <= kMost / unit->us * count.under) {
     const std::int64_t whole = count.over * unit->us;
     if (whole % count.under == 0) return Micros{whole / count.under};
   }
   return fail(ErrorCode::invalid_argument,
-              in_quotes(text) + " is not a time of up to a day; write it like 500ms, 5s or 2min");
+              base::in_quotes(text) + " is not a time of up to a day; write it like 500ms, 5s or 2min");
 }
 
 }  // namespace weir

@@ -1,6 +1,6 @@
-// The units and numbers of quotas, shared by the strict and the lenient reader.
+// The units and numbers of quotas, shared by the strict reader (quota.cc) and the lenient one (quota_guess.cc).
 //
-// Pure; any thread. Tested by quota_test.cc.
+// Pure; any thread. Tested by quota_test.cc and fuzz/quota.cc.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,17 @@
 #include <string>
 #include <string_view>
 
-#include "base/characters.h"
+#include "base/text.h"
 #include "weir/quota.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 struct Unit {
   std::string_view name;
   std::int64_t us;
 };
 
-inline constexpr CalendarUnit kCalendarUnits[] = {CalendarUnit::day, CalendarUnit::week, CalendarUnit::month,
-                                                  CalendarUnit::year};
+// In the order of CalendarUnit.
 inline constexpr std::string_view kCalendarWords[] = {"calendar_day", "calendar_week", "calendar_month",
                                                       "calendar_year"};
 
@@ -42,4 +41,11 @@ enum class Suffix : std::uint8_t { multiplies, is_a_unit };
 // Reads 10,000  1_000  1.5  1e3  10k  2M from the front of `text`, and removes it; nothing if there is no number.
 std::optional<Ratio> take_number(std::string_view& text, Suffix suffix);
 
-}  // namespace weir
+// guess_quota()
+//
+// The lenient reader: what quota an invalid text was meant to be (100 per minite, 10k/s, 100rpm), in the grammar's
+// form; empty if there is no good guess. The guess is not checked: parse_quota() shows it only if the strict reader
+// accepts it.
+std::string guess_quota(std::string_view text, std::optional<Algorithm> algorithm);
+
+}  // namespace weir::algorithm

@@ -11,7 +11,7 @@
 
 #include "algorithm/step.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 struct LogEvent {
   std::int64_t time_us;
@@ -145,4 +145,4 @@ LogRefund sliding_log_refund(const Log& log, const Limit& limit, std::int64_t no
   return {i, std::min(cost, all), cost >= all};
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

@@ -8,7 +8,7 @@
 #include "algorithm/division.h"
 #include "algorithm/step.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 struct SlidingWindow {
   std::int64_t window = 0;  // its number since the epoch
@@ -17,11 +17,17 @@ struct SlidingWindow {
   friend bool operator==(const SlidingWindow&, const SlidingWindow&) = default;
 };
 
-// The three templates also serve CompactLog, which has the same counters.
+// The templates also serve CompactLog (compact_log.h), which has the same counters.
+template <class State>
+concept TwoCounts = requires(State s) {
+  s.window;
+  s.previous;
+  s.current;
+};
 
 // Advances the state to the window of now. A state that is ahead stays.
-template <class State>
-inline State sliding_window_roll(State s, std::int64_t period, std::int64_t now) {
+template <TwoCounts State>
+State sliding_window_roll(State s, std::int64_t period, std::int64_t now) {
   const std::int64_t window = div_floor(now, period);
   if (s.window >= window) return s;
   if (s.window == window - 1) return {window, s.current, 0};
@@ -38,8 +44,8 @@ inline std::int64_t sliding_window_wait(const SlidingWindow& s, std::int64_t ela
 }
 
 // Two windows ahead means that the clock was set back: then everything counts as charged now.
-template <class State>
-inline Settled<State> sliding_window_settle(State s, const Limit& limit, std::int64_t now) {
+template <TwoCounts State>
+Settled<State> sliding_window_settle(State s, const Limit& limit, std::int64_t now) {
   const std::int64_t window = div_floor(now, limit.period_us);
   if (s.window <= window + 1) return {s, false};
   return {{window, 0, std::min(s.previous + s.current, limit.permits)}, true};
@@ -75,9 +81,8 @@ inline Stepped<SlidingWindow> sliding_window_step(SlidingWindow s, const Limit& 
 }
 
 // Refunds to the counter of the charged window. Older windows no longer have a counter.
-template <class State>
-inline State sliding_window_refund(State s, const Limit& limit, std::int64_t now, const Charged& charged,
-                                   std::int64_t cost) {
+template <TwoCounts State>
+State sliding_window_refund(State s, const Limit& limit, std::int64_t now, const Charged& charged, std::int64_t cost) {
   const State at = sliding_window_roll(s, limit.period_us, now);
   const std::int64_t window = div_floor(charged.at_us, limit.period_us);
   if (at.window == window && at.current > 0)
@@ -87,4 +92,4 @@ inline State sliding_window_refund(State s, const Limit& limit, std::int64_t now
   return s;
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

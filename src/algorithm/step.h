@@ -15,7 +15,7 @@
 
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 template <class State>
 struct Settled {
@@ -40,9 +40,15 @@ inline Charged charged_at(const Limit& limit, std::int64_t at_us) { return {at_u
 
 inline Decision granted(std::int64_t limit) { return Decision{.allowed = true, .limit = limit}; }
 
+// Allowed without a wait, also where a lowered limit would deny even a peek.
+inline void admit(Decision& decision) {
+  decision.allowed = true;
+  decision.retry_after = Micros{0};
+}
+
 inline void refuse(Decision& decision, Micros retry_after) {
   decision.allowed = false;
   decision.retry_after = retry_after;
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

@@ -15,7 +15,7 @@
 #include "base/big_endian.h"
 #include "base/nearest.h"
 
-namespace weir {
+namespace weir::algorithm {
 namespace {
 
 using Day = ZoneRule::Day;
@@ -95,7 +95,7 @@ class RuleReader {
   bool name() {
     const bool in_brackets = eat('<');
     const auto belongs = [&](char c) {
-      const bool letter = lower(c) >= 'a' && lower(c) <= 'z';
+      const bool letter = base::lower(c) >= 'a' && base::lower(c) <= 'z';
       return letter || (in_brackets && ((c >= '0' && c <= '9') || c == '+' || c == '-'));
     };
     std::size_t length = 0;
@@ -170,12 +170,11 @@ Result<Header> read_header(std::string_view bytes) {
   Header h;
   h.version = bytes[4];
   if (h.version != 0 && (h.version < '2' || h.version > '4')) return bad("its version is not 1 to 4");
-  h.utc_marks = big_endian(bytes.substr(20, 4));
-  h.standard_marks = big_endian(bytes.substr(24, 4));
-  h.leaps = big_endian(bytes.substr(28, 4));
-  h.times = big_endian(bytes.substr(32, 4));
-  h.types = big_endian(bytes.substr(36, 4));
-  h.chars = big_endian(bytes.substr(40, 4));
+  std::size_t at = 20;
+  for (std::uint64_t* count : {&h.utc_marks, &h.standard_marks, &h.leaps, &h.times, &h.types, &h.chars}) {
+    *count = base::big_endian(bytes.substr(at, 4));
+    at += 4;
+  }
   return h;
 }
 
@@ -193,10 +192,11 @@ Result<Zone> read_block(const Header& h, std::string_view block, std::size_t tim
   std::vector<std::int32_t> offsets;
   for (std::size_t i = 0; i < h.types; ++i) {
     const auto offset =
-        static_cast<std::int32_t>(static_cast<std::uint32_t>(big_endian(block.substr(types_at + i * 6, 4))));
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(base::big_endian(block.substr(types_at + i * 6, 4))));
     if (offset < kOffsetMin_s || offset > kOffsetMax_s) return bad("an offset from UTC exceeds a day");
-    if (big_endian(block.substr(types_at + i * 6 + 4, 1)) > 1) return bad("a daylight saving flag is neither 0 nor 1");
-    if (big_endian(block.substr(types_at + i * 6 + 5, 1)) >= h.chars)
+    if (base::big_endian(block.substr(types_at + i * 6 + 4, 1)) > 1)
+      return bad("a daylight saving flag is neither 0 nor 1");
+    if (base::big_endian(block.substr(types_at + i * 6 + 5, 1)) >= h.chars)
       return bad("an abbreviation index is out of range");
     offsets.push_back(offset);
   }
@@ -205,10 +205,10 @@ Result<Zone> read_block(const Header& h, std::string_view block, std::size_t tim
   zone.first_offset_s = offsets.front();
   zone.transitions.reserve(h.times);
   for (std::size_t i = 0; i < h.times; ++i) {
-    const std::uint64_t raw = big_endian(block.substr(i * time_bytes, time_bytes));
+    const std::uint64_t raw = base::big_endian(block.substr(i * time_bytes, time_bytes));
     const std::int64_t at =
         time_bytes == 8 ? static_cast<std::int64_t>(raw) : static_cast<std::int32_t>(static_cast<std::uint32_t>(raw));
-    const std::size_t type = big_endian(block.substr(h.times * time_bytes + i, 1));
+    const std::size_t type = base::big_endian(block.substr(h.times * time_bytes + i, 1));
     if (type >= h.types) return bad("a transition names a local time type that does not exist");
     if (!zone.transitions.empty() && zone.transitions.back().at_s >= at) return bad("its transitions are not in order");
     zone.transitions.push_back({at, offsets[type]});
@@ -254,12 +254,11 @@ std::string truncated(std::uint64_t promised, std::size_t found) {
 
 Result<ZoneRule> parse_zone_rule(std::string_view text) {
   if (const auto rule = RuleReader(text).read()) return *rule;
-  return fail(ErrorCode::invalid_argument, in_quotes(text) + " is not a rule like 'CET-1CEST,M3.5.0,M10.5.0/3'");
+  return fail(ErrorCode::invalid_argument, base::in_quotes(text) + " is not a rule like 'CET-1CEST,M3.5.0,M10.5.0/3'");
 }
 
 Zone::Stretch Zone::stretch_at(std::int64_t utc_s) const {
-  const auto next = std::upper_bound(transitions.begin(), transitions.end(), utc_s,
-                                     [](std::int64_t t, const Transition& transition) { return t < transition.at_s; });
+  const auto next = std::ranges::upper_bound(transitions, utc_s, {}, &Transition::at_s);
   if (next == transitions.end() && rule) return stretch_of(*rule, utc_s);
   Stretch stretch{next == transitions.begin() ? first_offset_s : std::prev(next)->offset_s};
   if (next != transitions.end()) stretch.end_s = next->at_s;
@@ -284,4 +283,4 @@ Result<Zone> parse_tzif(std::string_view bytes) {
   return with_footer(std::move(*zone), bytes.substr(header->block_bytes(8)));
 }
 
-}  // namespace weir
+}  // namespace weir::algorithm

@@ -14,7 +14,7 @@
 
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::algorithm {
 
 inline constexpr std::int64_t kDay_s = 86'400;  // except where a zone makes it longer or shorter
 inline constexpr std::size_t kZoneBytesMax = std::size_t{1} << 20;
@@ -68,4 +68,4 @@ struct Zone {
 // (`right/...`), because the system's clock does not count them.
 Result<Zone> parse_tzif(std::string_view bytes);
 
-}  // namespace weir
+}  // namespace weir::algorithm

@@ -2,72 +2,18 @@
 //
 // Random tests print their seed; WEIR_SEED replays one.
 #include "algorithm/tzif.h"
-#include "seed.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
-#include <random>
 #include <string>
 #include <vector>
 
-namespace weir::tzif_test {
+#include "algorithm/zone_fixture.h"
+#include "seed.h"
+
+namespace weir::algorithm::tzif_test {
 namespace {
-
-namespace fs = std::filesystem;
-
-const fs::path kFolder = "/usr/share/zoneinfo";
-
-using test::pick;
-using test::seeded;
-
-std::int64_t utc(int year, unsigned month, unsigned day, int hour = 0, int minute = 0, int second = 0) {
-  using namespace std::chrono;
-  const sys_days date{std::chrono::year{year} / std::chrono::month{month} / std::chrono::day{day}};
-  return date.time_since_epoch().count() * 86'400 + hour * 3600 + minute * 60 + second;
-}
-
-std::string read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::vector<std::string> zone_names() {
-  std::vector<std::string> names;
-  for (fs::recursive_directory_iterator entry(kFolder), end; entry != end; ++entry) {
-    const std::string name = entry->path().lexically_relative(kFolder).string();
-    if (name == "posix" || name == "right") entry.disable_recursion_pending();
-    if (entry->is_regular_file() && read(entry->path()).starts_with("TZif")) names.push_back(name);
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
-// Sets the C library's zone while it lives. Tests run one at a time in their process.
-class LibraryZone {
- public:
-  explicit LibraryZone(const std::string& tz) {
-    setenv("TZ", tz.c_str(), 1);
-    tzset();
-  }
-  ~LibraryZone() {
-    unsetenv("TZ");
-    tzset();
-  }
-  static std::int64_t offset_at(std::int64_t utc_s) {
-    const std::time_t t = utc_s;
-    std::tm local{};
-    localtime_r(&t, &local);
-    return local.tm_gmtoff;
-  }
-};
 
 void put(std::string& out, std::uint64_t value, int bytes) {
   for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(value >> (8 * i) & 255);
@@ -106,18 +52,18 @@ Zone zone_of_rule(const std::string& rule) {
 }
 
 TEST(Tzif, GivesEveryZoneTheOffsetsOfTheCLibrary) {
-  auto random = seeded();
+  auto random = test::seeded();
   const auto names = zone_names();
-  ASSERT_GT(names.size(), 300u) << "these tests need the package tzdata";
-  const std::int64_t begin = 0, end = utc(2110, 1, 1);
+  ASSERT_GT(names.size(), 300u) << "the package tzdata is missing";
+  const std::int64_t begin = 0, end = utc_seconds(2110, 1, 1);
   for (const std::string& name : names) {
-    const auto zone = parse_tzif(read(kFolder / name));
+    const auto zone = parse_tzif(zone_bytes(name));
     ASSERT_TRUE(zone) << name << ": " << zone.error().message;
     const LibraryZone library(name);
     const auto compare = [&](std::int64_t t) {
       ASSERT_EQ(zone->offset_at(t), library.offset_at(t)) << name << " at " << t;
     };
-    for (int i = 0; i < 200; ++i) compare(pick(random, begin, end));
+    for (int i = 0; i < 200; ++i) compare(test::pick(random, begin, end));
     for (const Zone::Transition& transition : zone->transitions) {
       if (transition.at_s <= begin || transition.at_s >= end) continue;
       for (std::int64_t t = transition.at_s - 1; t <= transition.at_s + 1; ++t) compare(t);
@@ -127,7 +73,7 @@ TEST(Tzif, GivesEveryZoneTheOffsetsOfTheCLibrary) {
 }
 
 TEST(Tzif, GivesARuleTheOffsetsOfTheCLibrary) {
-  auto random = seeded();
+  auto random = test::seeded();
   const char* rules[] = {"CET-1CEST,M3.5.0,M10.5.0/3",
                          "EST5EDT,M3.2.0,M11.1.0",
                          "EST5EDT4,M3.2.0/02:00:00,M11.1.0/2",
@@ -144,13 +90,13 @@ TEST(Tzif, GivesARuleTheOffsetsOfTheCLibrary) {
     const Zone zone = zone_of_rule(rule);
     const LibraryZone library(rule);
     for (int i = 0; i < 3'000; ++i) {
-      const std::int64_t t = pick(random, 0, utc(2200, 1, 1));
+      const std::int64_t t = test::pick(random, 0, utc_seconds(2200, 1, 1));
       ASSERT_EQ(zone.offset_at(t), library.offset_at(t)) << rule << " at " << t;
     }
   }
 }
 
-TEST(Tzif, TakesTheUsualDatesForARuleWithoutAny) {
+TEST(Tzif, UsesTheUsualDatesForARuleWithoutDates) {
   EXPECT_TRUE(*parse_zone_rule("EST5EDT") == *parse_zone_rule("EST5EDT,M3.2.0,M11.1.0"));
   EXPECT_EQ(parse_zone_rule("EST5EDT4:30")->daylight_s, -16'200);
 }
@@ -158,19 +104,19 @@ TEST(Tzif, TakesTheUsualDatesForARuleWithoutAny) {
 TEST(Tzif, KnowsDaylightSavingThatNeverEnds) {
   const Zone zone = zone_of_rule("XXX3EDT4,0/0,J365/23");
   for (int year = 1970; year < 2130; ++year) {
-    EXPECT_EQ(zone.offset_at(utc(year, 1, 1, 2, 59, 59)), -4 * 3600);
-    EXPECT_EQ(zone.offset_at(utc(year, 1, 1, 3)), -4 * 3600);
-    EXPECT_EQ(zone.offset_at(utc(year, 7, 1)), -4 * 3600);
+    EXPECT_EQ(zone.offset_at(utc_seconds(year, 1, 1, 2, 59, 59)), -4 * 3600);
+    EXPECT_EQ(zone.offset_at(utc_seconds(year, 1, 1, 3)), -4 * 3600);
+    EXPECT_EQ(zone.offset_at(utc_seconds(year, 7, 1)), -4 * 3600);
   }
   // An end past its own next beginning, and one equal to its beginning.
-  EXPECT_EQ(zone_of_rule("XXX3EDT4,0/0,J365/30").offset_at(utc(2030, 1, 1, 8)), -4 * 3600);
-  EXPECT_EQ(zone_of_rule("XXX3EDT4,J1/1,J1/0").offset_at(utc(2030, 1, 1, 4)), -3 * 3600);
+  EXPECT_EQ(zone_of_rule("XXX3EDT4,0/0,J365/30").offset_at(utc_seconds(2030, 1, 1, 8)), -4 * 3600);
+  EXPECT_EQ(zone_of_rule("XXX3EDT4,J1/1,J1/0").offset_at(utc_seconds(2030, 1, 1, 4)), -3 * 3600);
 }
 
 TEST(Tzif, CountsDaysOfTheYearWithAndWithoutLeapDays) {
   const auto begins = [](const char* rule, int year, unsigned month, unsigned day) {
     const Zone zone = zone_of_rule(rule);
-    const std::int64_t at = utc(year, month, day, 2);
+    const std::int64_t at = utc_seconds(year, month, day, 2);
     return zone.offset_at(at - 1) == 0 && zone.offset_at(at) == 3600;
   };
   EXPECT_TRUE(begins("UTC0DST,J59,J300", 2024, 2, 28));
@@ -183,15 +129,15 @@ TEST(Tzif, CountsDaysOfTheYearWithAndWithoutLeapDays) {
   EXPECT_TRUE(begins("UTC0DST,M2.5.4,J300", 2023, 2, 23));
 }
 
-TEST(Tzif, TakesHoursUpToAWeekFromTheDay) {
+TEST(Tzif, AcceptsHoursUpToAWeekFromTheDay) {
   const Zone zone = zone_of_rule("UTC0DST,M3.1.0/167,M10.1.0/-167");
-  EXPECT_EQ(zone.offset_at(utc(2024, 3, 3) + 167 * 3600 - 1), 0);
-  EXPECT_EQ(zone.offset_at(utc(2024, 3, 3) + 167 * 3600), 3600);
-  EXPECT_EQ(zone.offset_at(utc(2024, 10, 6) - 167 * 3600 - 3600 - 1), 3600);
-  EXPECT_EQ(zone.offset_at(utc(2024, 10, 6) - 167 * 3600 - 3600), 0);
+  EXPECT_EQ(zone.offset_at(utc_seconds(2024, 3, 3) + 167 * 3600 - 1), 0);
+  EXPECT_EQ(zone.offset_at(utc_seconds(2024, 3, 3) + 167 * 3600), 3600);
+  EXPECT_EQ(zone.offset_at(utc_seconds(2024, 10, 6) - 167 * 3600 - 3600 - 1), 3600);
+  EXPECT_EQ(zone.offset_at(utc_seconds(2024, 10, 6) - 167 * 3600 - 3600), 0);
 }
 
-TEST(Tzif, RefusesWhatIsNoRule) {
+TEST(Tzif, RefusesInvalidRules) {
   for (const char* rule : {"",
                            "C",
                            "CE-1",
@@ -236,20 +182,20 @@ TEST(Tzif, ReadsTheOldBlockOfAVersion1File) {
   EXPECT_EQ(zone->offset_at(INT64_MIN), -3600);
 }
 
-TEST(Tzif, PrefersTheNewBlockAndGoesOnWithItsRule) {
+TEST(Tzif, PrefersTheNewBlockAndContinuesWithItsRule) {
   Block block;
-  block.times = {{-(std::int64_t{1} << 40), 1}, {utc(2020, 10, 25, 1), 1}};
+  block.times = {{-(std::int64_t{1} << 40), 1}, {utc_seconds(2020, 10, 25, 1), 1}};
   block.offsets = {600, 3600};
   for (const char version : {'2', '3', '4'}) {
     const auto zone = parse_tzif(modern(block, "CET-1CEST,M3.5.0,M10.5.0/3", version));
     ASSERT_TRUE(zone) << zone.error().message;
     EXPECT_EQ(zone->offset_at(-(std::int64_t{1} << 40) - 1), 600);
-    EXPECT_EQ(zone->offset_at(utc(2020, 7, 1)), 3600);
-    EXPECT_EQ(zone->offset_at(utc(2021, 7, 1)), 7200);
-    EXPECT_EQ(zone->offset_at(utc(2300, 7, 1)), 7200);
-    EXPECT_EQ(zone->offset_at(utc(2300, 12, 1)), 3600);
+    EXPECT_EQ(zone->offset_at(utc_seconds(2020, 7, 1)), 3600);
+    EXPECT_EQ(zone->offset_at(utc_seconds(2021, 7, 1)), 7200);
+    EXPECT_EQ(zone->offset_at(utc_seconds(2300, 7, 1)), 7200);
+    EXPECT_EQ(zone->offset_at(utc_seconds(2300, 12, 1)), 3600);
   }
-  EXPECT_EQ(parse_tzif(modern(block, ""))->offset_at(utc(2021, 7, 1)), 3600);
+  EXPECT_EQ(parse_tzif(modern(block, ""))->offset_at(utc_seconds(2021, 7, 1)), 3600);
 }
 
 TEST(Tzif, SaysWhyItRefusesAFile) {
@@ -290,20 +236,21 @@ TEST(Tzif, SaysWhyItRefusesAFile) {
 }
 
 TEST(Tzif, SurvivesEveryTruncationAndFlippedByte) {
-  const std::string whole = read(kFolder / "Europe/Berlin");
+  const std::string whole = zone_bytes("Europe/Berlin");
   ASSERT_TRUE(parse_tzif(whole));
   for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(parse_tzif(whole.substr(0, size)));
-  auto random = seeded();
+  auto random = test::seeded();
   int refused = 0;
   for (std::size_t at = 0; at < whole.size(); ++at) {
     std::string bytes = whole;
-    bytes[at] = static_cast<char>(bytes[at] ^ pick(random, 1, 255));
+    bytes[at] = static_cast<char>(bytes[at] ^ test::pick(random, 1, 255));
     const auto zone = parse_tzif(bytes);
     if (!zone) {
       ++refused;
       continue;
     }
-    for (const std::int64_t t : {INT64_MIN, std::int64_t{0}, INT64_MAX, pick(random, 0, utc(2112, 1, 1))}) {
+    for (const std::int64_t t :
+         {INT64_MIN, std::int64_t{0}, INT64_MAX, test::pick(random, 0, utc_seconds(2112, 1, 1))}) {
       EXPECT_LE(std::abs(zone->offset_at(t)), 93'600);
     }
   }
@@ -313,9 +260,9 @@ TEST(Tzif, SurvivesEveryTruncationAndFlippedByte) {
 TEST(Tzif, StretchesMeetWithoutGapOrEmptiness) {
   for (const char* name :
        {"Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Africa/Casablanca", "Australia/Lord_Howe"}) {
-    const auto zone = parse_tzif(read(kFolder / name));
+    const auto zone = parse_tzif(zone_bytes(name));
     ASSERT_TRUE(zone) << name;
-    for (std::int64_t t = utc(1960, 1, 1); t < utc(2130, 1, 1);) {
+    for (std::int64_t t = utc_seconds(1960, 1, 1); t < utc_seconds(2130, 1, 1);) {
       const Zone::Stretch stretch = zone->stretch_at(t);
       ASSERT_GT(stretch.end_s, t);
       ASSERT_EQ(zone->offset_at(stretch.end_s - 1), stretch.offset_s) << name;
@@ -325,4 +272,4 @@ TEST(Tzif, StretchesMeetWithoutGapOrEmptiness) {
 }
 
 }  // namespace
-}  // namespace weir::tzif_test
+}  // namespace weir::algorithm::tzif_test

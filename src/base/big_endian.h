@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weir {
+namespace weir::base {
 
 // `bytes` has at most eight bytes.
 constexpr std::uint64_t big_endian(std::string_view bytes) {
@@ -15,4 +15,4 @@ constexpr std::uint64_t big_endian(std::string_view bytes) {
   return value;
 }
 
-}  // namespace weir
+}  // namespace weir::base

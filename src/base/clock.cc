@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
+
+#include "base/text.h"
 
 namespace weir {
 namespace {
@@ -52,10 +53,9 @@ std::array<std::uint64_t, 2> read_boot_id() {
   if (file == nullptr) return id;
   std::size_t digits = 0;
   for (int c = std::fgetc(file); c != EOF && digits < 32; c = std::fgetc(file)) {
-    const char* const hex = "0123456789abcdef";
-    const char* const digit = c > 0 ? std::strchr(hex, c) : nullptr;
-    if (digit == nullptr) continue;  // it has dashes
-    id[digits / 16] = id[digits / 16] << 4 | static_cast<std::uint64_t>(digit - hex);
+    const int digit = base::hex_digit(static_cast<char>(c));
+    if (digit < 0) continue;  // it has dashes
+    id[digits / 16] = id[digits / 16] << 4 | static_cast<std::uint64_t>(digit);
     ++digits;
   }
   std::fclose(file);

@@ -6,12 +6,12 @@
 
 #include <limits>
 
-namespace weir::clock_test {
+namespace weir::base::clock_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000;
 
-TEST(SharedClock, ShowsOneTimeToAllWhoShareItsOffset) {
+TEST(SharedClock, ShowsTheSameTimeForTheSameOffset) {
   const ClockReading reading = read_clocks();
   std::int64_t offset_us = 1'700'000'000 * kSecond - reading.boot_us, latest_us = 0;
   const auto one = make_shared_clock(offset_us, latest_us), other = make_shared_clock(offset_us, latest_us);
@@ -23,7 +23,7 @@ TEST(SharedClock, ShowsOneTimeToAllWhoShareItsOffset) {
   EXPECT_LE(third + Micros{1'000 * kSecond}, other->now());
 }
 
-TEST(SharedClock, NotesHowFarTimeHasComeAboutOnceASecond) {
+TEST(SharedClock, StoresTheLatestTimeAboutOnceASecond) {
   const ClockReading reading = read_clocks();
   const std::int64_t offset_us = 1'700'000'000 * kSecond - reading.boot_us;
   std::int64_t latest_us = 0;
@@ -37,7 +37,7 @@ TEST(SharedClock, NotesHowFarTimeHasComeAboutOnceASecond) {
   }
 }
 
-TEST(SharedClock, TellsATimeWhateverItsOffset) {
+TEST(SharedClock, ReturnsAValidTimeForAnyOffset) {
   for (const std::int64_t offset_us :
        {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), kTimeEnd}) {
     std::int64_t latest_us = std::numeric_limits<std::int64_t>::min();
@@ -47,7 +47,7 @@ TEST(SharedClock, TellsATimeWhateverItsOffset) {
   }
 }
 
-TEST(Clocks, ReadTheBootTooAndItStaysTheSame) {
+TEST(Clocks, ReturnTheSameBootIdAgain) {
   const ClockReading first = read_clocks(), second = read_clocks();
   EXPECT_NE(first.boot_id, (std::array<std::uint64_t, 2>{}));
   EXPECT_EQ(first.boot_id, second.boot_id);
@@ -56,4 +56,4 @@ TEST(Clocks, ReadTheBootTooAndItStaysTheSame) {
 }
 
 }  // namespace
-}  // namespace weir::clock_test
+}  // namespace weir::base::clock_test

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace weir {
+namespace weir::base {
 
 class Descriptor {
  public:
@@ -25,6 +25,7 @@ class Descriptor {
 
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
+  int release() { return std::exchange(number_, -1); }
   void close() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }
@@ -33,4 +34,4 @@ class Descriptor {
   int number_ = -1;
 };
 
-}  // namespace weir
+}  // namespace weir::base

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weir {
+namespace weir::base {
 
 // Never 0. `limit` distinguishes the limits of one rule.
 inline std::uint64_t family_of(std::string_view rule, std::string_view limit) {
@@ -20,4 +20,4 @@ inline std::uint64_t family_of(std::string_view rule, std::string_view limit) {
   return hash | 1;
 }
 
-}  // namespace weir
+}  // namespace weir::base

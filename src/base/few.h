@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-namespace weir {
+namespace weir::base {
 
 template <class T, std::size_t kMost>
 class Few {
@@ -48,4 +48,4 @@ class Few {
   alignas(T) std::byte bytes_[kMost * sizeof(T)];
 };
 
-}  // namespace weir
+}  // namespace weir::base

@@ -24,7 +24,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace weir {
+namespace weir::base {
 namespace {
 
 // More than a page: a function with large arrays may step over one.
@@ -136,7 +136,7 @@ Fibers::Fibers(const FiberOptions& options)
     : stack_bytes_(in_pages(std::max<std::size_t>(options.stack_bytes, 1) * kTimes)), most_(options.most) {}
 
 Fibers::~Fibers() {
-  WEIR_ASSERT(under_way_ == 0);
+  WEIR_ASSERT(in_flight_ == 0);
 #if defined(__SANITIZE_THREAD__)
   for (Fiber* fiber = free_; fiber != nullptr; fiber = fiber->next_free) __tsan_destroy_fiber(fiber->thread);
 #endif
@@ -154,7 +154,7 @@ Fibers::Pinned::~Pinned() { fibers_here = before_; }
 
 // Returns null if `most` fibers are in flight, or there is no memory.
 Fiber* Fibers::take() {
-  if (under_way_ >= most_) return nullptr;
+  if (in_flight_ >= most_) return nullptr;
   if (free_ != nullptr) return std::exchange(free_, free_->next_free);
   try {
     if (stacks_.size() == stacks_.capacity()) stacks_.reserve(2 * stacks_.size() + 16);
@@ -182,7 +182,7 @@ bool Fibers::start(Work work) {
   Fiber* const fiber = take();
   if (fiber == nullptr) return false;
   fiber->work = work;
-  ++under_way_;
+  ++in_flight_;
   enter(*fiber);
   return true;
 }
@@ -205,8 +205,8 @@ void Fibers::enter(Fiber& fiber) {
   current_ = before;
   fibers_here = outer;
   if (fiber.state != Fiber::State::free) return;
-  --under_way_;
+  --in_flight_;
   fiber.next_free = std::exchange(free_, &fiber);
 }
 
-}  // namespace weir
+}  // namespace weir::base

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir {
+namespace weir::base {
 
 struct FiberOptions {
   std::size_t stack_bytes = std::size_t{128} << 10;  // four times as much under a sanitizer, whose frames are larger
@@ -87,7 +87,7 @@ class Fibers {
   void set_companion(void* companion) { companion_ = companion; }
   void* companion() const { return companion_; }
 
-  std::size_t under_way() const { return under_way_; }
+  std::size_t in_flight() const { return in_flight_; }
   std::size_t most() const { return most_; }
   std::size_t stacks() const { return stacks_.size(); }  // in use or not
 
@@ -97,11 +97,11 @@ class Fibers {
 
   const std::size_t stack_bytes_;
   const std::size_t most_;
-  std::size_t under_way_ = 0;
+  std::size_t in_flight_ = 0;
   Fiber* current_ = nullptr;
   void* companion_ = nullptr;
   Fiber* free_ = nullptr;  // last used first: its stack is still in the cache
   std::vector<void*> stacks_;
 };
 
-}  // namespace weir
+}  // namespace weir::base

@@ -1,4 +1,4 @@
-// The switch, in assembly for two processors. See fiber_switch.h.
+// The switch, in assembly for two processors. fiber_switch.h says why.
 //
 // It pushes the preserved registers onto the old stack and pops them from the new one. Both stacks look alike below
 // the stack pointer, so one set of unwind information describes both. A new stack looks as if it had stopped at the
@@ -13,37 +13,32 @@ extern "C" {
 void weir_fiber_switch(void** from, void* to);
 void weir_fiber_begin();
 }
-#endif
 
-#if defined(WEIR_FIBERS_BY_UCONTEXT)
-// No assembly.
-#elif defined(__x86_64__)
 asm(R"(
-.text
+.macro function name
 .p2align 4
-.globl weir_fiber_switch
-.hidden weir_fiber_switch
-.type weir_fiber_switch, @function
-weir_fiber_switch:
+.globl \name
+.hidden \name
+.type \name, %function
+\name:
 .cfi_startproc
-  pushq %rbp
+.endm
+
+.macro end_function name
+.cfi_endproc
+.size \name, .-\name
+.endm
+
+.text
+)"
+#if defined(__x86_64__)
+    R"(
+function weir_fiber_switch
+.irp register, rbp, rbx, r12, r13, r14, r15
+  pushq %\register
   .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset %rbp, 0
-  pushq %rbx
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset %rbx, 0
-  pushq %r12
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset %r12, 0
-  pushq %r13
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset %r13, 0
-  pushq %r14
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset %r14, 0
-  pushq %r15
-  .cfi_adjust_cfa_offset 8
-  .cfi_rel_offset %r15, 0
+  .cfi_rel_offset %\register, 0
+.endr
   subq $8, %rsp
   .cfi_adjust_cfa_offset 8
   stmxcsr (%rsp)
@@ -54,101 +49,65 @@ weir_fiber_switch:
   fldcw 4(%rsp)
   addq $8, %rsp
   .cfi_adjust_cfa_offset -8
-  popq %r15
+.irp register, r15, r14, r13, r12, rbx, rbp
+  popq %\register
   .cfi_adjust_cfa_offset -8
-  .cfi_restore %r15
-  popq %r14
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore %r14
-  popq %r13
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore %r13
-  popq %r12
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore %r12
-  popq %rbx
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore %rbx
-  popq %rbp
-  .cfi_adjust_cfa_offset -8
-  .cfi_restore %rbp
+  .cfi_restore %\register
+.endr
   ret
-.cfi_endproc
-.size weir_fiber_switch, .-weir_fiber_switch
+end_function weir_fiber_switch
 
-.p2align 4
-.globl weir_fiber_begin
-.hidden weir_fiber_begin
-.type weir_fiber_begin, @function
-weir_fiber_begin:
-.cfi_startproc
+function weir_fiber_begin
 .cfi_undefined %rip
   movq %r13, %rdi
   call *%r12
   ud2
-.cfi_endproc
-.size weir_fiber_begin, .-weir_fiber_begin
-)");
-#elif defined(__aarch64__)
-asm(R"(
-.text
-.p2align 4
-.globl weir_fiber_switch
-.hidden weir_fiber_switch
-.type weir_fiber_switch, %function
-weir_fiber_switch:
-.cfi_startproc
+end_function weir_fiber_begin
+)"
+#else
+    R"(
+.macro each_saved_pair instruction
+  \instruction x19, x20, [sp, #0]
+  \instruction x21, x22, [sp, #16]
+  \instruction x23, x24, [sp, #32]
+  \instruction x25, x26, [sp, #48]
+  \instruction x27, x28, [sp, #64]
+  \instruction x29, x30, [sp, #80]
+  \instruction d8, d9, [sp, #96]
+  \instruction d10, d11, [sp, #112]
+  \instruction d12, d13, [sp, #128]
+  \instruction d14, d15, [sp, #144]
+.endm
+
+function weir_fiber_switch
   sub sp, sp, #160
   .cfi_adjust_cfa_offset 160
-  stp x19, x20, [sp, #0]
-  stp x21, x22, [sp, #16]
-  stp x23, x24, [sp, #32]
-  stp x25, x26, [sp, #48]
-  stp x27, x28, [sp, #64]
-  stp x29, x30, [sp, #80]
+  each_saved_pair stp
   .cfi_rel_offset x29, 80
   .cfi_rel_offset x30, 88
-  stp d8, d9, [sp, #96]
-  stp d10, d11, [sp, #112]
-  stp d12, d13, [sp, #128]
-  stp d14, d15, [sp, #144]
   mov x9, sp
   str x9, [x0]
   mov sp, x1
-  ldp x19, x20, [sp, #0]
-  ldp x21, x22, [sp, #16]
-  ldp x23, x24, [sp, #32]
-  ldp x25, x26, [sp, #48]
-  ldp x27, x28, [sp, #64]
-  ldp x29, x30, [sp, #80]
-  ldp d8, d9, [sp, #96]
-  ldp d10, d11, [sp, #112]
-  ldp d12, d13, [sp, #128]
-  ldp d14, d15, [sp, #144]
+  each_saved_pair ldp
   add sp, sp, #160
   .cfi_adjust_cfa_offset -160
   .cfi_restore x29
   .cfi_restore x30
   ret
-.cfi_endproc
-.size weir_fiber_switch, .-weir_fiber_switch
+end_function weir_fiber_switch
 
-.p2align 4
-.globl weir_fiber_begin
-.hidden weir_fiber_begin
-.type weir_fiber_begin, %function
-weir_fiber_begin:
-.cfi_startproc
+function weir_fiber_begin
 .cfi_undefined x30
   mov x0, x20
   blr x19
   brk #1
-.cfi_endproc
-.size weir_fiber_begin, .-weir_fiber_begin
-)");
+end_function weir_fiber_begin
+)"
+#endif
+);
 #endif
 
-namespace weir {
+namespace weir::base {
 
 #if defined(WEIR_FIBERS_BY_UCONTEXT)
 namespace {
@@ -197,4 +156,4 @@ void go_from(FiberPlace& from, FiberPlace& to) { weir_fiber_switch(&from.stack_p
 
 #endif
 
-}  // namespace weir
+}  // namespace weir::base

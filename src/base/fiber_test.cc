@@ -8,16 +8,14 @@
 #include <cfenv>
 #include <cstdint>
 #include <exception>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "sanitized.h"
 #include "seed.h"
 
-namespace weir::fiber_test {
+namespace weir::base::fiber_test {
 namespace {
 
 // Suspended fibers, to be resumed by the test.
@@ -39,17 +37,19 @@ struct Waiting {
   }
 };
 
-TEST(Fibers, RunUntilTheyEnd) {
+struct FibersTest : testing::Test {
   Fibers fibers;
+  Waiting waiting{fibers};
+};
+
+TEST_F(FibersTest, RunUntilTheyEnd) {
   int runs = 0;
   EXPECT_TRUE(fibers.start([&runs] { ++runs; }));
   EXPECT_EQ(runs, 1);
-  EXPECT_EQ(fibers.under_way(), 0U);
+  EXPECT_EQ(fibers.in_flight(), 0U);
 }
 
-TEST(Fibers, WaitUntilTheyAreResumed) {
-  Fibers fibers;
-  Waiting waiting{fibers};
+TEST_F(FibersTest, WaitUntilTheyAreResumed) {
   std::string told;
   fibers.start([&] {
     told += "a";
@@ -59,15 +59,14 @@ TEST(Fibers, WaitUntilTheyAreResumed) {
     told += "e";
   });
   told += "b";
-  EXPECT_EQ(fibers.under_way(), 1U);
+  EXPECT_EQ(fibers.in_flight(), 1U);
   waiting.resume_all();
   EXPECT_EQ(told, "abce");
-  EXPECT_EQ(fibers.under_way(), 0U);
+  EXPECT_EQ(fibers.in_flight(), 0U);
 }
 
-TEST(Fibers, AreHereOnlyForThoseWhoRunOnThem) {
-  Fibers fibers, others;
-  Waiting waiting{fibers};
+TEST_F(FibersTest, AreHereOnlyForCodeThatRunsOnThem) {
+  Fibers others;
   EXPECT_EQ(Fibers::here(), nullptr);
   EXPECT_EQ(fibers.current(), nullptr);
   fibers.start([&] {
@@ -103,22 +102,18 @@ void start_within(Fibers& fibers, Waiting& waiting, std::vector<int>& ended, int
   });
 }
 
-TEST(Fibers, MayStartOthersWhichStartOthers) {
+TEST_F(FibersTest, MayStartOthersWhichStartOthers) {
   constexpr int kDepth = 100;
-  Fibers fibers;
-  Waiting waiting{fibers};
   std::vector<int> ended;
   start_within(fibers, waiting, ended, kDepth);
   EXPECT_EQ(ended.size(), kDepth / 2U);
-  EXPECT_EQ(fibers.under_way(), kDepth / 2U + 1);
+  EXPECT_EQ(fibers.in_flight(), kDepth / 2U + 1);
   waiting.resume_all();
   EXPECT_EQ(ended.size(), kDepth + 1U);
-  EXPECT_EQ(fibers.under_way(), 0U);
+  EXPECT_EQ(fibers.in_flight(), 0U);
 }
 
-TEST(Fibers, MayResumeOthers) {
-  Fibers fibers;
-  Waiting waiting{fibers};
+TEST_F(FibersTest, MayResumeOthers) {
   std::string told;
   fibers.start([&] {
     waiting.wait();
@@ -145,7 +140,7 @@ std::uint64_t sum_with_waits(Waiting& waiting, std::uint64_t mark, int depth) {
   return sum;
 }
 
-TEST(Fibers, GoOnByTheThousandInAnyOrder) {
+TEST(Fibers, ContinueByTheThousandInAnyOrder) {
   constexpr std::size_t kMany = test::kIsSanitized ? 500 : 4'000;
   constexpr int kDepth = 30;
   auto random = test::seeded();
@@ -154,7 +149,7 @@ TEST(Fibers, GoOnByTheThousandInAnyOrder) {
   std::vector<std::uint64_t> sums(2 * kMany);
   std::size_t started = 0;
   while (started < sums.size() || !waiting.all.empty()) {
-    const bool starts = started < sums.size() && fibers.under_way() < kMany && test::pick(random, 0, 9) > 0;
+    const bool starts = started < sums.size() && fibers.in_flight() < kMany && test::pick(random, 0, 9) > 0;
     if (starts) {
       std::uint64_t* const sum = &sums[started++];
       ASSERT_TRUE(fibers.start([&waiting, sum, started] { *sum = sum_with_waits(waiting, started, kDepth); }));
@@ -164,11 +159,11 @@ TEST(Fibers, GoOnByTheThousandInAnyOrder) {
     }
   }
   for (const std::uint64_t sum : sums) EXPECT_EQ(sum, 16U * kDepth * (kDepth + 1) / 2);
-  EXPECT_EQ(fibers.under_way(), 0U);
+  EXPECT_EQ(fibers.in_flight(), 0U);
   EXPECT_LE(fibers.stacks(), kMany);
 }
 
-TEST(Fibers, AreNoMoreThanMayBe) {
+TEST(Fibers, AreBoundedInNumber) {
   Fibers fibers({.most = 3});
   Waiting waiting{fibers};
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(fibers.start([&] { waiting.wait(); }));
@@ -181,9 +176,7 @@ TEST(Fibers, AreNoMoreThanMayBe) {
   waiting.resume_all();
 }
 
-TEST(Fibers, UseTheirStacksAgain) {
-  Fibers fibers;
-  Waiting waiting{fibers};
+TEST_F(FibersTest, UseTheirStacksAgain) {
   for (int round = 0; round < 1'000; ++round) {
     for (int i = 0; i < 5; ++i) fibers.start([&] { waiting.wait(); });
     waiting.resume_all();
@@ -191,8 +184,7 @@ TEST(Fibers, UseTheirStacksAgain) {
   EXPECT_EQ(fibers.stacks(), 5U);
 }
 
-TEST(Fibers, ThrowAndCatchWithin) {
-  Fibers fibers;
+TEST_F(FibersTest, ThrowAndCatchWithin) {
   std::string told;
   fibers.start([&told] {
     try {
@@ -205,14 +197,12 @@ TEST(Fibers, ThrowAndCatchWithin) {
 }
 
 // Each fiber is inside a catch block while the others throw and catch.
-TEST(Fibers, KeepTheirExceptionsApart) {
+TEST_F(FibersTest, KeepTheirExceptionsApart) {
   constexpr int kMany = 50;
   auto random = test::seeded();
-  Fibers fibers;
-  Waiting waiting{fibers};
   std::vector<std::string> told(kMany);
   for (int i = 0; i < kMany; ++i) {
-    fibers.start([&waiting, &told, i] {
+    fibers.start([&, i] {
       try {
         try {
           throw std::runtime_error(std::to_string(i));
@@ -244,9 +234,7 @@ struct WaitsAtItsEnd {
   }
 };
 
-TEST(Fibers, MayWaitWhileAnExceptionIsOnItsWay) {
-  Fibers fibers;
-  Waiting waiting{fibers};
+TEST_F(FibersTest, MayWaitWhileAnExceptionIsThrown) {
   int uncaught = 0;
   bool is_caught = false;
   fibers.start([&] {
@@ -276,8 +264,7 @@ struct Walk {
 };
 
 // The walk ends at the intended frame and does not continue into the code that started the fiber.
-TEST(Fibers, AreTheEndOfAWalkUpTheStack) {
-  Fibers fibers;
+TEST_F(FibersTest, EndEveryStackWalk) {
   Walk walk;
   _Unwind_Reason_Code end = _URC_NO_REASON;
   fibers.start([&walk, &end] { end = _Unwind_Backtrace(Walk::step, &walk); });
@@ -288,9 +275,7 @@ TEST(Fibers, AreTheEndOfAWalkUpTheStack) {
 }
 
 #if defined(__x86_64__)
-TEST(Fibers, RoundAsTheyLike) {
-  Fibers fibers;
-  Waiting waiting{fibers};
+TEST_F(FibersTest, KeepTheirOwnRoundingMode) {
   fibers.start([&] {
     std::fesetround(FE_UPWARD);
     waiting.wait();
@@ -326,15 +311,15 @@ TEST(FibersDeathTest, StopTheProgramIfTheyThrow) {
   EXPECT_DEATH(fibers.start([] { throw std::runtime_error("out"); }), "");
 }
 
-TEST(FibersDeathTest, AreNotLeftBehindUnderWay) {
+TEST(FibersDeathTest, MustEndBeforeTheirOwner) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
         Fibers fibers;
         fibers.start([&fibers] { fibers.suspend(); });
       },
-      "under_way");
+      "in_flight");
 }
 
 }  // namespace
-}  // namespace weir::fiber_test
+}  // namespace weir::base::fiber_test

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <iterator>
 
-#include "base/characters.h"
 #include "base/nearest.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::base {
 namespace {
 
 constexpr std::array<std::uint8_t, 12> kV4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -20,10 +20,8 @@ constexpr std::size_t kTextMax = 45;  // six groups of four digits and a dotted 
 constexpr std::size_t kGroups = 8;
 constexpr std::size_t kNoGap = kGroups + 1;
 
-bool is_letter_or_digit(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z'); }
-
 constexpr std::uint8_t kNoDigit = 16;
-constexpr std::array<std::uint8_t, 256> kHexDigits = [] {
+constexpr std::array<std::uint8_t, 256> kHexValues = [] {
   std::array<std::uint8_t, 256> digits{};
   digits.fill(kNoDigit);
   for (std::uint8_t i = 0; i < 10; ++i) digits[std::size_t{'0'} + i] = i;
@@ -71,7 +69,7 @@ std::optional<IpAddress> parse_v6(std::string_view text) {
     if (count == kGroups) return std::nullopt;
     const char* const start = at;
     unsigned group = 0, digit = 0;
-    while (at != end && (digit = kHexDigits[static_cast<unsigned char>(*at)]) != kNoDigit)
+    while (at != end && (digit = kHexValues[static_cast<unsigned char>(*at)]) != kNoDigit)
       ++at, group = group << 4 | digit;
     if (at != end && *at == '.') {
       if (count > kGroups - 2 || !parse_quad({start, end}, &address.bytes[2 * count])) return std::nullopt;
@@ -114,10 +112,7 @@ bool is_port(std::string_view text) {
     const auto may_hide = [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; };
     return text.size() > 1 && std::ranges::all_of(text, may_hide);
   }
-  if (text.empty() || text.size() > 5 || !std::ranges::all_of(text, is_digit)) return false;
-  unsigned port = 0;
-  for (const char c : text) port = 10 * port + static_cast<unsigned>(c - '0');
-  return port <= 65535;
+  return text.size() <= 5 && to_number<std::uint16_t>(text);
 }
 
 std::uint64_t load(const std::uint8_t* bytes) {
@@ -210,11 +205,8 @@ bool IpRange::contains(const IpAddress& address) const {
 namespace {
 
 std::optional<unsigned> parse_prefix(std::string_view text) {
-  if (text.empty() || text.size() > 3 || !std::ranges::all_of(text, is_digit)) return std::nullopt;
-  if (text.size() > 1 && text.front() == '0') return std::nullopt;
-  unsigned prefix = 0;
-  for (const char c : text) prefix = 10 * prefix + static_cast<unsigned>(c - '0');
-  return prefix;
+  if (text.size() > 3 || (text.size() > 1 && text.front() == '0')) return std::nullopt;
+  return to_number<unsigned>(text);
 }
 
 IpRange network_of(const IpAddress& address, unsigned bits) {
@@ -332,4 +324,4 @@ bool IpSet::contains(const IpAddress& address) const {
   return address.is_v4() ? holds(v4_, v4_number_of(address)) : holds(v6_, number_of(address));
 }
 
-}  // namespace weir
+}  // namespace weir::base

@@ -18,7 +18,7 @@
 
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::base {
 
 struct IpAddress {
   std::array<std::uint8_t, 16> bytes{};
@@ -104,4 +104,4 @@ class IpSet {
   Intervals<Number> v6_;
 };
 
-}  // namespace weir
+}  // namespace weir::base

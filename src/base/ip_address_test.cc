@@ -8,12 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include "seed.h"
 
-namespace weir {
+namespace weir::base {
 namespace {
 
 IpAddress ip(std::string_view text) {
@@ -106,7 +105,7 @@ TEST(IpAddress, IsRefusedUnlessItIsExactlyOne) {
   EXPECT_FALSE(parse_ip(std::string(1 << 20, '1')));
 }
 
-TEST(IpAddress, IsReadWithoutATouchOfWhatStandsBehindIt) {
+TEST(IpAddress, IsReadWithoutReadingBeyondItsEnd) {
   const std::string_view text = "1.2.3.45:67::8";
   EXPECT_EQ(parse_ip(text.substr(0, 7)), ip("1.2.3.4"));
   EXPECT_EQ(parse_ip(text.substr(7, 4)), std::nullopt);
@@ -161,10 +160,10 @@ TEST(IpAddress, IsFoundInTheNameOfANode) {
                            "[fe80::1%25eth0]:80", "fe80::1%3", " [fe80::1]:_x "}) {
     EXPECT_EQ(parse_node(text), ip("fe80::1")) << text;
   }
-  EXPECT_EQ(parse_node("2001:db8::1:5678"), ip("2001:db8::1:5678")) << "without brackets, it is all address";
+  EXPECT_EQ(parse_node("2001:db8::1:5678"), ip("2001:db8::1:5678")) << "without brackets, there is no port";
 }
 
-TEST(IpAddress, IsNotFoundInTheNameOfAnotherThing) {
+TEST(IpAddress, IsNotFoundInOtherNames) {
   for (const std::string_view text :
        between_bars("| |unknown|_hidden|localhost|1.2.3.4:|1.2.3.4:65536|1.2.3.4:000080|1.2.3.4:-1|1.2.3.4:http|"
                     "1.2.3.4:_|1.2.3.4:_a b|1.2.3.4:80:90|1.2.3.4%eth0|[1.2.3.4]|[1.2.3.4]:80|[::1|::1]|[::1]80|"
@@ -178,7 +177,7 @@ TEST(IpAddress, IsNotFoundInTheNameOfAnotherThing) {
 }
 
 // IP-2: CVE-2026-30827 applied an IPv6 mask to IPv4 addresses, which turned all of them into ::/56.
-TEST(IpAddress, IsCutToThePrefixOfItsOwnFamily) {
+TEST(IpAddress, IsTruncatedToThePrefixOfItsOwnFamily) {
   EXPECT_NE(truncated(ip("::ffff:1.2.3.4"), 32, 56), truncated(ip("::ffff:5.6.7.8"), 32, 56));
   EXPECT_EQ(truncated(ip("::ffff:1.2.3.4"), 32, 56), truncated(ip("1.2.3.4"), 32, 56));
   EXPECT_EQ(truncated(ip("::ffff:1.2.3.4"), 32, 0), ip("1.2.3.4"));
@@ -192,7 +191,7 @@ TEST(IpAddress, IsCutToThePrefixOfItsOwnFamily) {
   EXPECT_EQ(truncated(ip("2001:db8::1"), 32, 0), ip("::"));
 }
 
-TEST(IpRange, HoldsTheAddressesThatShareItsPrefix) {
+TEST(IpRange, ContainsTheAddressesWithItsPrefix) {
   EXPECT_TRUE(range("10.0.0.0/8").contains(ip("10.255.255.255")));
   EXPECT_FALSE(range("10.0.0.0/8").contains(ip("11.0.0.0")));
   EXPECT_FALSE(range("10.0.0.0/8").contains(ip("9.255.255.255")));
@@ -212,7 +211,8 @@ TEST(IpRange, IsOfOneFamily) {
   EXPECT_TRUE(range("::/0").contains(ip("::1")));
   EXPECT_TRUE(range("::/0").contains(ip("::fffe:1.2.3.4")));
   for (const char* wide : {"::/0", "::/1", "::/64", "::/80"}) EXPECT_FALSE(range(wide).contains(ip("1.2.3.4"))) << wide;
-  EXPECT_FALSE((IpRange{ip("1.2.3.4"), 40}.contains(ip("1.2.3.4")))) << "an IPv6 range, though its base is none";
+  EXPECT_FALSE((IpRange{ip("1.2.3.4"), 40}.contains(ip("1.2.3.4"))))
+      << "it is an IPv6 range, although its base is an IPv4 address";
 }
 
 TEST(IpRange, IsOneValueInEveryNotation) {
@@ -233,7 +233,7 @@ TEST(IpRange, IsWrittenAsItIsRead) {
   EXPECT_EQ(to_string(range("1.2.3.4/32")), "1.2.3.4");
 }
 
-TEST(IpRange, ThatIsWrongIsAnsweredWithTheOneThatWasMeant) {
+TEST(IpRange, IsReportedWithAGuessIfItIsWrong) {
   const auto expect_guess = [](const char* text, const std::string& guess) {
     EXPECT_TRUE(error(text).ends_with("; did you mean " + guess + "?")) << error(text);
     EXPECT_TRUE(error(text).starts_with("'")) << error(text);
@@ -258,7 +258,7 @@ TEST(IpRange, ThatIsWrongIsAnsweredWithTheOneThatWasMeant) {
   expect_guess("fe80::1%eth0", "fe80::1");
 }
 
-TEST(IpRange, ThatCannotBeGuessedIsAnsweredWithExamples) {
+TEST(IpRange, IsReportedWithExamplesIfThereIsNoGuess) {
   for (const std::string_view text :
        between_bars("|/|/8|10.0.0.0/|10.0.0.0/33|10.0.0.0/104|10.0.0.0/999999|10.0.0.0/-1|10.0.0.0/08|10.0.0.0/8/8|"
                     "10.0.0.0/x|10.0.0.0/255.0.255.0|::/129|::ffff:10.0.0.0/64|localhost|example.org/8|010.0.0.0/8|"
@@ -269,7 +269,7 @@ TEST(IpRange, ThatCannotBeGuessedIsAnsweredWithExamples) {
   for (const char* example : {"10.0.0.0/8", "2001:db8::/32", "192.0.2.1"}) EXPECT_EQ(error(example), "none");
 }
 
-TEST(IpRange, ThatIsWrongIsToldWhy) {
+TEST(IpRange, IsReportedWithTheReasonIfItIsWrong) {
   const auto expect_words = [](const std::string& text, const char* words) {
     EXPECT_NE(error(text).find(words), std::string::npos) << error(text);
   };
@@ -286,13 +286,13 @@ TEST(IpRange, ThatIsWrongIsToldWhy) {
   EXPECT_LT(error(std::string(1 << 20, '/')).size(), 300u);
 }
 
-TEST(IpSet, HoldsNothingAtFirst) {
+TEST(IpSet, IsEmptyAtFirst) {
   EXPECT_TRUE(IpSet().empty());
   EXPECT_FALSE(IpSet().contains(ip("1.2.3.4")));
   EXPECT_FALSE(IpSet().contains(ip("::")));
 }
 
-TEST(IpSet, HoldsWhatItsRangesHold) {
+TEST(IpSet, ContainsWhatItsRangesContain) {
   const IpRange ranges[] = {range("10.1.0.0/16"), range("10.0.0.0/8"), range("192.0.2.1"),
                             range("::/0"),        range("10.0.0.0/9"), range("2001:db8::/32")};
   const IpSet set(ranges);
@@ -335,4 +335,4 @@ TEST(IpSet, AgreesWithAScanOfItsRanges) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::base

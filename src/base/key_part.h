@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-namespace weir {
+namespace weir::base {
 
 inline constexpr char kHashedPart = '\x7f';  // in place of the length byte: a hash follows
 // From this kind of `identity` on, the part of a name precedes the value.
@@ -32,4 +32,4 @@ inline std::optional<KeyPart> take_key_part(std::string_view& rest) {
   return part;
 }
 
-}  // namespace weir
+}  // namespace weir::base

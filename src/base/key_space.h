@@ -16,7 +16,7 @@
 
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::base {
 
 inline constexpr char kRuleKeys = '\x01';
 inline constexpr char kEnvoyKeys = '\x02';
@@ -89,4 +89,4 @@ class StoredCharges {
   std::optional<Copies> copies_;
 };
 
-}  // namespace weir
+}  // namespace weir::base

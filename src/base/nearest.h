@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace weir {
+#include "base/text.h"
 
-inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+namespace weir::base {
 
 inline std::string lower(std::string_view text) {
   std::string out(text);
@@ -26,14 +25,13 @@ inline std::string lower(std::string_view text) {
 // Quotes the text. Bytes that are not printable ASCII become \xNN, and it is cut to what a person needs to recognise
 // it.
 inline std::string in_quotes(std::string_view text, std::size_t bytes_max = 40) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   std::string out = "'";
   for (const char c : text.substr(0, bytes_max)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x20 && byte < 0x7f) {
       out += c;
     } else {
-      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+      append_hex(out += "\\x", c);
     }
   }
   return out + (text.size() > bytes_max ? "...'" : "'");
@@ -97,4 +95,4 @@ std::string_view nearest(std::string_view word, const Words& known) {
   return best;
 }
 
-}  // namespace weir
+}  // namespace weir::base

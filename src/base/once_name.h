@@ -16,9 +16,9 @@
 #include <string_view>
 
 #include "base/sha256.h"
-#include "base/sized.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::base {
 
 class OnceName {
  public:
@@ -38,4 +38,4 @@ class OnceName {
   std::string charged_;
 };
 
-}  // namespace weir
+}  // namespace weir::base

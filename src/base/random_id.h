@@ -8,17 +8,18 @@
 #include <random>
 #include <string>
 
-namespace weir {
+#include "base/text.h"
+
+namespace weir::base {
 
 inline std::string random_id() {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::random_device random;
   std::string id;
   for (int word = 0; word < 4; ++word) {
     std::uint32_t bits = random();
-    for (int digit = 0; digit < 8; ++digit, bits >>= 4) id += kDigits[bits & 15];
+    for (int digit = 0; digit < 8; ++digit, bits >>= 4) id += kHexDigits[bits & 15];
   }
   return id;
 }
 
-}  // namespace weir
+}  // namespace weir::base

@@ -3,17 +3,21 @@
 // An error names the piece that is wrong, and never quotes what precedes the @.
 #include "base/redis_url.h"
 
-#include <sys/un.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cerrno>
+#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "base/descriptor.h"
+#include "base/file.h"
 #include "base/nearest.h"
+#include "base/text.h"
 
-namespace weir::redis {
+namespace weir::base::redis {
 namespace {
 
 struct Scheme {
@@ -40,27 +44,10 @@ tl::unexpected<Error> wrong(std::string what) {
   return fail(ErrorCode::invalid_argument, "Redis URL: " + std::move(what));
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char small = lower(c);
-  return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
-}
-
 // Empty if a percent sign is not followed by two hexadecimal digits, or if the result would contain a zero byte.
 std::optional<std::string> unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '%') {
-      if (i + 2 >= text.size()) return std::nullopt;
-      const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      c = static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-    if (c == '\0') return std::nullopt;
-    out += c;
-  }
+  auto out = percent_decoded(text);
+  if (out && out->find('\0') != out->npos) out.reset();
   return out;
 }
 
@@ -70,9 +57,7 @@ std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool is_plain =
-        (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || kPlain.find(c) != kPlain.npos;
-    if (is_plain) {
+    if (is_letter_or_digit(c) || kPlain.find(c) != kPlain.npos) {
       out += c;
     } else {
       out += {'%', kHex[byte >> 4], kHex[byte & 15]};
@@ -83,53 +68,36 @@ std::string escaped(std::string_view text) {
 
 template <class Number>
 std::optional<Number> number_in(std::string_view text, Number most) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || value > most || value < 0) {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = to_number<Number>(text);
+  return value && *value <= most && *value >= 0 ? value : std::nullopt;
 }
 
 bool is_host(std::string_view text) {
-  return !text.empty() && text.size() <= 255 && std::ranges::all_of(text, [](char c) {
-    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c == '.' || c == '-' || c == '_';
-  });
+  return !text.empty() && text.size() <= 255 &&
+         std::ranges::all_of(text, [](char c) { return is_letter_or_digit(c) || c == '.' || c == '-' || c == '_'; });
 }
 
 bool is_v6(std::string_view text) {
-  return text.find(':') != text.npos && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
-           return hex_digit(c) >= 0 || c == ':' || c == '.' || c == '%' || (lower(c) >= 'a' && lower(c) <= 'z');
-         });
+  return text.find(':') != text.npos && text.size() <= 64 &&
+         std::ranges::all_of(text, [](char c) { return is_letter_or_digit(c) || c == ':' || c == '.' || c == '%'; });
 }
 
 Result<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_port) {
-  Endpoint endpoint{.port = default_port};
-  std::string_view host = text, port;
-  bool has_port = false;
-  if (text.starts_with('[')) {
-    const std::size_t end = text.find(']');
-    if (end == text.npos) return wrong(in_quotes(text) + " has no closing bracket; write [2001:db8::1]:6379");
-    host = text.substr(1, end - 1);
-    if (!is_v6(host)) return wrong(in_quotes(host) + " is not an IPv6 address; write [2001:db8::1]:6379");
-    port = text.substr(end + 1);
-    has_port = !port.empty();
-    if (has_port && !port.starts_with(':')) return wrong(in_quotes(text) + ": only a port may follow the bracket");
-  } else {
-    const std::size_t colon = text.find(':');
-    host = text.substr(0, colon);
-    if (!is_host(host))
-      return wrong(in_quotes(host) + " is not a host; write a name, an IP address, or [an IPv6 address]");
-    has_port = colon != text.npos;
-    if (has_port) port = text.substr(colon);
+  const auto parts = split_host_port(text);
+  if (!parts) {
+    return wrong(in_quotes(text) + (text.find(']') == text.npos ? " has no closing bracket; write [2001:db8::1]:6379"
+                                                                : ": only a port may follow the bracket"));
   }
-  endpoint.host = host;
-  if (!has_port) return endpoint;
-  const auto number = number_in<int>(port.substr(1), 65'535);
-  if (!number || *number == 0)
-    return wrong(in_quotes(port.substr(1)) + " is not a port; write a number from 1 to 65535");
-  endpoint.port = static_cast<std::uint16_t>(*number);
-  return endpoint;
+  const auto& [host, port] = *parts;
+  if (text.starts_with('[') && !is_v6(host)) {
+    return wrong(in_quotes(host) + " is not an IPv6 address; write [2001:db8::1]:6379");
+  }
+  if (!text.starts_with('[') && !is_host(host)) {
+    return wrong(in_quotes(host) + " is not a host; write a name, an IP address, or [an IPv6 address]");
+  }
+  const auto number = port ? to_number<std::uint16_t>(*port) : default_port;
+  if (number.value_or(0) == 0) return wrong(in_quotes(*port) + " is not a port; write a number from 1 to 65535");
+  return Endpoint{.host = std::string(host), .port = *number};
 }
 
 Result<void> read_endpoints(std::string_view text, const Scheme& scheme, Target& target) {
@@ -175,8 +143,7 @@ Result<void> read_path(std::string_view path, const Scheme& scheme, Target& targ
     auto file = unescaped(path);
     if (!file || file->size() < 2)
       return wrong("the path of the socket is missing; write redis+unix:///run/redis.sock");
-    if (file->size() >= sizeof(sockaddr_un::sun_path))
-      return wrong("the path of a unix socket must be shorter than 108 bytes");
+    if (file->size() > kSocketPathMax) return wrong("the path of a unix socket must be shorter than 108 bytes");
     target.endpoints = {Endpoint{.path = *std::move(file)}};
     return {};
   }
@@ -272,16 +239,11 @@ Result<Scheme> scheme_of(std::string_view name) {
   const std::string_view meant = nearest(name, names);
   return wrong("unknown scheme " + in_quotes(name) +
                (meant.empty() ? "." : "; did you mean " + std::string(meant) + "://?") +
-               " Write redis://, rediss://, redis+unix://, redis+sentinel:// or redis+cluster://");
+               " Write redis://, redis+unix://, redis+sentinel:// or redis+cluster://; with TLS rediss://, "
+               "rediss+sentinel:// or rediss+cluster://");
 }
 
 }  // namespace
-
-std::string to_string(const Endpoint& endpoint) {
-  if (endpoint.host.empty()) return endpoint.path;
-  const bool has_colon = endpoint.host.find(':') != std::string::npos;
-  return (has_colon ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
-}
 
 Result<Target> parse_url(std::string_view url) {
   if (url.size() > kUrlMax) return wrong("it is longer than 4096 bytes");
@@ -320,14 +282,40 @@ std::string to_string(const Target& target) {
   if (is_unix) text += "+unix";
   text += "://";
   if (!target.credentials.user.empty()) text += escaped(target.credentials.user) + "@";
-  const std::string_view separator = ",";
   for (std::size_t i = 0; i < target.endpoints.size(); ++i) {
-    if (i > 0) text += separator;
-    text += is_unix ? escaped(target.endpoints[i].path) : to_string(target.endpoints[i]);
+    if (i > 0) text += ",";
+    text += is_unix ? escaped(target.endpoints[i].path) : base::to_string(target.endpoints[i]);
   }
   if (target.layout == Layout::sentinel) text += "/" + escaped(target.master_name);
   if (target.db != 0) text += (is_unix ? "?db=" : "/") + std::to_string(target.db);
   return text;
 }
 
-}  // namespace weir::redis
+namespace {
+
+constexpr const char* kFix = "; write the password into it, and make it readable for the user that runs this program";
+
+tl::unexpected<Error> bad_file(const std::string& file, const std::string& what) {
+  return fail(ErrorCode::unavailable, "the password file " + file + " " + what);
+}
+
+}  // namespace
+
+Result<std::string> read_password(const Credentials& credentials) {
+  if (credentials.password_file.empty()) return credentials.password;
+  const std::string& name = credentials.password_file;
+  const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // opening a pipe would block
+  if (!file) return bad_file(name, std::string("cannot be opened: ") + std::strerror(errno) + kFix);
+  auto text = read_rest(file.get(), "the password file " + name, kPasswordMax + 2);
+  if (!text && text.error().code != ErrorCode::out_of_range)
+    return fail(text.error().code, text.error().message + kFix);
+  if (text && text->ends_with('\n')) text->pop_back();
+  if (text && text->ends_with('\r')) text->pop_back();
+  if (!text || text->size() > kPasswordMax) {
+    return bad_file(name, "has more than 4096 bytes; write only the password into it");
+  }
+  if (text->empty()) return bad_file(name, "is empty; write the password into it");
+  return text;
+}
+
+}  // namespace weir::base::redis

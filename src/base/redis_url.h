@@ -14,22 +14,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/endpoint.h"
 #include "weir/result.h"
 
-namespace weir::redis {
+namespace weir::base::redis {
 
 inline constexpr std::size_t kUrlMax = 4096;
 inline constexpr std::size_t kEndpointsMax = 64;  // of one address
 inline constexpr std::size_t kPasswordMax = 4096;
-
-struct Endpoint {
-  std::string host{};  // a name or an IP address, without brackets; empty for a unix socket
-  std::uint16_t port = 0;
-  std::string path{};
-
-  friend bool operator==(const Endpoint&, const Endpoint&) = default;
-};
-std::string to_string(const Endpoint& endpoint);
 
 struct Credentials {
   std::string user{};
@@ -37,15 +29,6 @@ struct Credentials {
   std::string password_file{};
 
   bool are_given() const { return !password.empty() || !password_file.empty(); }
-};
-
-struct TlsSettings {
-  bool is_on = false;
-  std::string ca{};           // PEM; empty: the system's trusted certificates
-  std::string certificate{};  // PEM; with `key`, for servers that require a client certificate
-  std::string key{};
-  std::string server_name{};  // empty: the host
-  bool is_verified = true;
 };
 
 enum class Layout : std::uint8_t { single, sentinel, cluster };
@@ -68,4 +51,4 @@ std::string to_string(const Target& target);
 // Returns the password to send: the given one, or the current content of its file without the last line end.
 Result<std::string> read_password(const Credentials& credentials);
 
-}  // namespace weir::redis
+}  // namespace weir::base::redis

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <fstream>
 
-namespace weir::redis {
+namespace weir::base::redis {
 namespace {
 
 std::string error_of(const std::string& url) {
@@ -70,7 +70,7 @@ TEST(RedisUrl, NamesAUnixSocket) {
   EXPECT_EQ(to_string(*target), "redis+unix://limiter@/run/redis%201.sock?db=4");
 }
 
-TEST(RedisUrl, SaysWhatIsWrongAndWhatWouldBeRight) {
+TEST(RedisUrl, ReportsWhatIsWrongAndTheFix) {
   EXPECT_NE(error_of("redis://a?pasword_file=/x").find("did you mean 'password_file'?"), std::string::npos);
   EXPECT_NE(error_of("rediis://a").find("did you mean redis://?"), std::string::npos);
   EXPECT_NE(error_of("localhost:6379").find("write redis://host:6379"), std::string::npos);
@@ -99,7 +99,7 @@ TEST(RedisUrl, SaysWhatIsWrongAndWhatWouldBeRight) {
   EXPECT_NE(error_of("redis+unix:///" + std::string(120, 'a')), "none");
 }
 
-TEST(RedisUrl, NeverTellsAPassword) {
+TEST(RedisUrl, NeverPrintsAPassword) {
   for (const char* url : {"redis://u:sesame@a:x", "redis://u:sesame@a?nope=1", "redis://u:sesame@a,b",
                           "redis://u:sesame%zz@a", "redis+cluster://u:sesame@a/3", "redis://u:sesame@[x]"}) {
     EXPECT_EQ(error_of(url).find("sesame"), std::string::npos) << error_of(url);
@@ -131,4 +131,4 @@ TEST(RedisUrl, ReadsThePasswordFromItsFileEachTime) {
 }
 
 }  // namespace
-}  // namespace weir::redis
+}  // namespace weir::base::redis

@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstring>
 
-namespace weir {
+#include "base/text.h"
+
+namespace weir::base {
 namespace {
 
 constexpr std::size_t kBlockBytes = 64;
@@ -124,10 +126,9 @@ std::array<std::uint8_t, 32> sha256(std::string_view bytes) {
 std::array<std::uint8_t, 32> sha256_portable(std::string_view bytes) { return hash(bytes, add_block); }
 
 std::string hex(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
-  for (const std::uint8_t byte : bytes) out += {kHex[byte >> 4], kHex[byte & 15]};
+  for (const std::uint8_t byte : bytes) append_hex(out, static_cast<char>(byte));
   return out;
 }
 
-}  // namespace weir
+}  // namespace weir::base

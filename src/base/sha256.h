@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::base {
 
 std::array<std::uint8_t, 32> sha256(std::string_view bytes);
 
@@ -20,4 +20,4 @@ std::array<std::uint8_t, 32> sha256_portable(std::string_view bytes);
 // Each byte as two lower-case hexadecimal digits.
 std::string hex(std::span<const std::uint8_t> bytes);
 
-}  // namespace weir
+}  // namespace weir::base

@@ -6,9 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
-namespace weir::sha256_test {
+namespace weir::base::sha256_test {
 namespace {
 
 std::string hash_of(std::string_view bytes) {
@@ -57,4 +55,4 @@ TEST(Sha256, HashesBytesThatAreNoText) {
 }
 
 }  // namespace
-}  // namespace weir::sha256_test
+}  // namespace weir::base::sha256_test

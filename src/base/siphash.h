@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace weir::table {
+namespace weir::base {
 
 struct SipKey {
   std::uint64_t k0 = 0, k1 = 0;
@@ -114,4 +114,4 @@ Hash128 siphash(SipKey key, std::string_view bytes) {
 
 inline Hash128 siphash13(SipKey key, std::string_view bytes) { return siphash<1, 3>(key, bytes); }
 
-}  // namespace weir::table
+}  // namespace weir::base

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace weir::table {
+namespace weir::base {
 namespace {
 
 #if defined(__x86_64__)
@@ -63,4 +63,4 @@ void siphash13_many(SipKey key, std::span<const SipInput> inputs, Hash128* hashe
   for (const SipInput& input : inputs) *hashes++ = siphash13({key.k0, key.k1 ^ input.tweak}, input.bytes());
 }
 
-}  // namespace weir::table
+}  // namespace weir::base

@@ -10,7 +10,7 @@
 
 #include "base/siphash.h"
 
-namespace weir::table {
+namespace weir::base {
 
 inline constexpr std::size_t kSipLanes = 8;  // keys hashed together; fewer are hashed one by one
 
@@ -26,4 +26,4 @@ struct SipInput {
 // One hash per input; inputs may have any lengths.
 void siphash13_many(SipKey key, std::span<const SipInput> inputs, Hash128* hashes);
 
-}  // namespace weir::table
+}  // namespace weir::base

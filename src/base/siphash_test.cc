@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::table::siphash_test {
+namespace weir::base::siphash_test {
 namespace {
 
 TEST(SipHash, GivesThePublishedVectorsIn24) {
@@ -74,4 +74,4 @@ TEST(SipHash, IsTheSameForManyAtOnce) {
 }
 
 }  // namespace
-}  // namespace weir::table::siphash_test
+}  // namespace weir::base::siphash_test

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-namespace weir {
+namespace weir::base {
 
 inline constexpr unsigned kStripes = 16;
 
@@ -16,4 +16,4 @@ inline unsigned stripe_of_this_thread() {
   return own;
 }
 
-}  // namespace weir
+}  // namespace weir::base

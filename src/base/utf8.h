@@ -1,7 +1,8 @@
 // Validates UTF-8 (no overlong forms, no surrogates, nothing beyond U+10FFFF), and finds characters that are unsafe
 // to display.
 //
-// Pure; any thread may call it. Tested by problem_test.cc, json_reader_test.cc and log_line_test.cc.
+// Pure; any thread may call it. Tested by problem_test.cc, json_reader_test.cc, log_line_test.cc and
+// sqlite_source_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::base {
 
 // Returns the length of the first character of `text`, which must not be empty; 0 if it is invalid.
 inline std::size_t utf8_length(std::string_view text) {
@@ -25,6 +26,15 @@ inline std::size_t utf8_length(std::string_view text) {
   if (first == 0xF0 && byte(1) < 0x90) return 0;
   if (first == 0xF4 && byte(1) > 0x8F) return 0;
   return length;
+}
+
+inline bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
 }
 
 // Returns the code of a character that utf8_length() has accepted.
@@ -66,4 +76,4 @@ inline void append_utf8(std::string& out, std::uint32_t code) {
   }
 }
 
-}  // namespace weir
+}  // namespace weir::base

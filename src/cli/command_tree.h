@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::cli {
 
 inline bool is_option_group(const CLI::App& app) { return app.get_name().empty(); }
 
@@ -25,6 +25,14 @@ inline std::vector<const CLI::Option*> options_of(const CLI::App& app) {
     for (const CLI::Option* option : options_of(*group)) options.push_back(option);
   }
   return options;
+}
+
+// As on the command line: -n, --json.
+inline std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
 }
 
 inline bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
@@ -50,4 +58,4 @@ inline bool takes_file(const CLI::Option& option) {
   return name.find("FILE") != name.npos || name.find("FOLDER") != name.npos || name.find("DIR") != name.npos;
 }
 
-}  // namespace weir
+}  // namespace weir::cli

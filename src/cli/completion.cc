@@ -1,37 +1,38 @@
-// Writes the completion scripts of three shells. See completion.h.
-#include "cli/completion.h"
+// `weir completion`: completion scripts for bash, zsh and fish, from the tree of commands.
+//
+// Exit codes: 0 success, 2 invalid command line. One thread. Tested by tests/server/completion.sh, which asks bash
+// itself.
+#include <CLI/CLI.hpp>
 
+#include <cstdio>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/command.h"
 #include "cli/command_tree.h"
 
-namespace weir {
+namespace weir::cli {
 namespace {
 
-// A command and its words: {"state", "inspect"}.
-struct Place {
-  const CLI::App* command;
-  std::vector<std::string> words;
-};
-
-void collect(const CLI::App& command, const std::vector<std::string>& words, std::vector<Place>& out) {
-  out.push_back({&command, words});
-  for (const CLI::App* below : commands_of(command)) {
-    auto longer = words;
-    longer.push_back(below->get_name());
-    collect(*below, longer, out);
-  }
+// The words of a command, such as {"state", "inspect"}; none for the program.
+std::vector<std::string> words_to(const CLI::App& command) {
+  if (command.get_parent() == nullptr) return {};
+  auto words = words_to(*command.get_parent());
+  words.push_back(command.get_name());
+  return words;
 }
 
-// All commands, each before its subcommands; the program is first.
-std::vector<Place> places_of(const CLI::App& program) {
-  std::vector<Place> out;
-  collect(program, {}, out);
+// The command and all below it, each before its subcommands.
+std::vector<const CLI::App*> places_of(const CLI::App& command) {
+  std::vector<const CLI::App*> out = {&command};
+  for (const CLI::App* below : commands_of(command)) {
+    for (const CLI::App* place : places_of(*below)) out.push_back(place);
+  }
   return out;
 }
 
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
+std::string join(const std::vector<std::string>& words, std::string_view between) {
   std::string out;
   for (const std::string& word : words) out.append(out.empty() ? "" : between).append(word);
   return out;
@@ -47,14 +48,7 @@ std::string in_shell_quotes(std::string_view text) {
   return out + "'";
 }
 
-std::vector<std::string> names_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
-// Its first positional argument, if it has one.
+// The first positional argument of a command; null if it has none.
 const CLI::Option* positional_of(const CLI::App& command) {
   for (const CLI::Option* option : options_of(command)) {
     if (option->get_positional()) return option;
@@ -62,44 +56,44 @@ const CLI::Option* positional_of(const CLI::App& command) {
   return nullptr;
 }
 
-std::string bash_name(const Place& place) { return in_shell_quotes(joined(place.words, " ")); }
+std::string bash_name(const CLI::App& place) { return in_shell_quotes(join(words_to(place), " ")); }
 
 // The completions after an option with a value: files, fixed words, or none.
-std::string bash_values(const Place& place) {
+std::string bash_values(const CLI::App& place) {
   std::string out;
-  for (const CLI::Option* option : options_of(*place.command)) {
+  for (const CLI::Option* option : options_of(place)) {
     if (option->get_positional() || !takes_value(*option)) continue;
     for (const std::string& name : names_of(*option)) {
       const auto words = words_of(*option);
       const std::string_view kind = takes_file(*option) ? "files" : words.empty() ? "anything" : "words";
-      out += "    " + in_shell_quotes(joined(place.words, " ") + " " + name) + ") _weir_" + std::string(kind) +
-             (words.empty() ? "" : " " + in_shell_quotes(joined(words, " "))) + "; return ;;\n";
+      out += "    " + in_shell_quotes(join(words_to(place), " ") + " " + name) + ") _weir_" + std::string(kind) +
+             (words.empty() ? "" : " " + in_shell_quotes(join(words, " "))) + "; return ;;\n";
     }
   }
   return out;
 }
 
 // The completions at a place: subcommands and options, or files if an argument is a file.
-std::string bash_next(const Place& place) {
+std::string bash_next(const CLI::App& place) {
   std::vector<std::string> words;
-  for (const CLI::App* below : commands_of(*place.command)) words.push_back(below->get_name());
-  const CLI::Option* positional = positional_of(*place.command);
+  for (const CLI::App* below : commands_of(place)) words.push_back(below->get_name());
+  const CLI::Option* positional = positional_of(place);
   if (positional != nullptr) {
     for (const std::string& word : words_of(*positional)) words.push_back(word);
   }
   std::vector<std::string> options;
-  for (const CLI::Option* option : options_of(*place.command)) {
+  for (const CLI::Option* option : options_of(place)) {
     if (option->get_positional()) continue;
     for (const std::string& name : names_of(*option)) options.push_back(name);
   }
   std::string out = "    " + bash_name(place) + ")\n      if [[ $cur == -* ]]; then _weir_words " +
-                    in_shell_quotes(joined(options, " ")) + "\n";
+                    in_shell_quotes(join(options, " ")) + "\n";
   if (positional != nullptr && takes_file(*positional)) {
     out += "      else _weir_files\n";
   } else if (!words.empty()) {
-    out += "      else _weir_words " + in_shell_quotes(joined(words, " ")) + "\n";
+    out += "      else _weir_words " + in_shell_quotes(join(words, " ")) + "\n";
   } else {
-    out += "      else _weir_words " + in_shell_quotes(joined(options, " ")) + "\n";
+    out += "      else _weir_words " + in_shell_quotes(join(options, " ")) + "\n";
   }
   return out + "      fi ;;\n";
 }
@@ -135,8 +129,8 @@ std::string in_zsh_brackets(std::string_view text) {
   return out;
 }
 
-std::string zsh_function(const Place& place) {
-  return place.words.empty() ? "_weir" : "_weir_" + joined(place.words, "_");
+std::string zsh_function(const CLI::App& place) {
+  return place.get_parent() == nullptr ? "_weir" : "_weir_" + join(words_to(place), "_");
 }
 
 // The value of an option or positional argument: `:FILE:_files`.
@@ -145,17 +139,17 @@ std::string zsh_value(const CLI::Option& option) {
   const std::string name = option.get_positional() ? option.get_name(true) : value_name(option);
   std::string out = ":" + in_zsh_brackets(words.empty() ? name : "WORD") + ":";
   if (takes_file(option)) out += "_files";
-  if (!words.empty()) out += "(" + joined(words, " ") + ")";
+  if (!words.empty()) out += "(" + join(words, " ") + ")";
   return out;
 }
 
-std::string zsh_text(const Place& place) {
+std::string zsh_text(const CLI::App& place) {
   std::string out = zsh_function(place) + "() {\n";
-  const auto below = commands_of(*place.command);
+  const auto below = commands_of(place);
   if (!below.empty()) out += "  local context state state_descr line\n  typeset -A opt_args\n";
   out += "  _arguments -s -S";
   if (!below.empty()) out += " -C";
-  for (const CLI::Option* option : options_of(*place.command)) {
+  for (const CLI::Option* option : options_of(place)) {
     if (option->get_positional()) {
       out += " \\\n    " + in_shell_quotes(zsh_value(*option));
       continue;
@@ -176,9 +170,7 @@ std::string zsh_text(const Place& place) {
   for (const CLI::App* one : below) {
     std::string about = one->get_description();
     out += "        " + in_shell_quotes(one->get_name() + ":" + about) + "\n";
-    auto words = place.words;
-    words.push_back(one->get_name());
-    calls += "        " + one->get_name() + ") " + zsh_function({one, words}) + " ;;\n";
+    calls += "        " + one->get_name() + ") " + zsh_function(*one) + " ;;\n";
   }
   return out + "      )\n      _describe command commands ;;\n    argument)\n      case $line[1] in\n" + calls +
          "      esac ;;\n  esac\n}\n\n";
@@ -194,12 +186,12 @@ std::string in_fish_quotes(std::string_view text) {
 }
 
 // True when the words of a place are typed, and none of its subcommands.
-std::string fish_condition(const Place& place) {
+std::string fish_condition(const CLI::App& place) {
   std::string out;
-  for (const std::string& word : place.words) out += "__fish_seen_subcommand_from " + word + "; and ";
+  for (const std::string& word : words_to(place)) out += "__fish_seen_subcommand_from " + word + "; and ";
   std::vector<std::string> below;
-  for (const CLI::App* one : commands_of(*place.command)) below.push_back(one->get_name());
-  if (!below.empty()) return out + "not __fish_seen_subcommand_from " + joined(below, " ");
+  for (const CLI::App* one : commands_of(place)) below.push_back(one->get_name());
+  if (!below.empty()) return out + "not __fish_seen_subcommand_from " + join(below, " ");
   out.resize(out.size() - std::string_view("; and ").size());
   return out;
 }
@@ -207,20 +199,20 @@ std::string fish_condition(const Place& place) {
 std::string fish_value(const CLI::Option& option) {
   if (takes_file(option)) return " -r -F";
   const auto words = words_of(option);
-  return words.empty() ? " -x" : " -x -a " + in_fish_quotes(joined(words, " "));
+  return words.empty() ? " -x" : " -x -a " + in_fish_quotes(join(words, " "));
 }
 
-std::string fish_text(const Place& place) {
+std::string fish_text(const CLI::App& place) {
   const std::string begin = "complete -c weir -n " + in_fish_quotes(fish_condition(place));
   std::string out;
-  for (const CLI::App* below : commands_of(*place.command)) {
+  for (const CLI::App* below : commands_of(place)) {
     out += begin + " -a " + below->get_name() + " -d " + in_fish_quotes(below->get_description()) + "\n";
   }
-  for (const CLI::Option* option : options_of(*place.command)) {
+  for (const CLI::Option* option : options_of(place)) {
     if (option->get_positional()) {
       const auto words = words_of(*option);
       if (takes_file(*option)) out += begin + " -F\n";
-      if (!words.empty()) out += begin + " -a " + in_fish_quotes(joined(words, " ")) + "\n";
+      if (!words.empty()) out += begin + " -a " + in_fish_quotes(join(words, " ")) + "\n";
       continue;
     }
     out += begin;
@@ -232,14 +224,12 @@ std::string fish_text(const Place& place) {
   return out;
 }
 
-}  // namespace
-
 std::string bash_completion(const CLI::App& program) {
   std::string commands, values, next;
-  for (const Place& place : places_of(program)) {
-    if (!place.words.empty()) commands += (commands.empty() ? "" : " | ") + bash_name(place);
-    values += bash_values(place);
-    next += bash_next(place);
+  for (const CLI::App* place : places_of(program)) {
+    if (place != &program) commands += (commands.empty() ? "" : " | ") + bash_name(*place);
+    values += bash_values(*place);
+    next += bash_next(*place);
   }
   return kBashHead + ("      " + commands) + ") place=${place:+$place }${COMP_WORDS[i]} ;;\n    esac\n  done\n" +
          "  case \"$place $prev\" in\n" + values + "  esac\n  case $place in\n" + next +
@@ -249,7 +239,7 @@ std::string bash_completion(const CLI::App& program) {
 std::string zsh_completion(const CLI::App& program) {
   std::string out =
       "#compdef weir\n# Completes the commands and options of weir(1) in zsh. Generated by `weir completion zsh`.\n\n";
-  for (const Place& place : places_of(program)) out += zsh_text(place);
+  for (const CLI::App* place : places_of(program)) out += zsh_text(*place);
   return out + "if [[ $funcstack[1] == _weir ]]; then _weir \"$@\"; else compdef _weir weir; fi\n";
 }
 
@@ -257,8 +247,34 @@ std::string fish_completion(const CLI::App& program) {
   std::string out =
       "# Completes the commands and options of weir(1) in fish. Generated by `weir completion fish`.\ncomplete -c weir "
       "-f\n";
-  for (const Place& place : places_of(program)) out += fish_text(place);
+  for (const CLI::App* place : places_of(program)) out += fish_text(*place);
   return out;
 }
 
-}  // namespace weir
+class CompletionCommand {
+ public:
+  explicit CompletionCommand(CLI::App& app) : program_(*app.get_parent()) {
+    app.add_option("SHELL", shell_, "Shell that the script is for")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  }
+  Result<int> run() const {
+    const auto script = shell_ == "bash" ? bash_completion : shell_ == "zsh" ? zsh_completion : fish_completion;
+    std::fputs(script(program_).c_str(), stdout);
+    return 0;
+  }
+
+ private:
+  const CLI::App& program_;
+  std::string shell_;
+};
+
+}  // namespace
+
+const Command kCompletionCommand{"completion", "Print a shell completion script for commands and options",
+                                 declare<CompletionCommand>,
+                                 "  source <(weir completion bash)          enable completion in this shell\n"
+                                 "  weir completion fish > ~/.config/fish/completions/weir.fish\n"
+                                 "\n"};
+
+}  // namespace weir::cli

@@ -3,45 +3,27 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <iterator>
-#include <optional>
 
-#include "cli/doctor_store.h"
+#include "base/ip_address.h"
 #include "cli/table_text.h"
 #include "protocol/seconds.h"
 
-namespace weir {
+namespace weir::cli {
 namespace {
-
-using Findings = std::vector<Finding>;
-
-void fine(Findings& out, std::string what) { out.push_back({Finding::Level::fine, std::move(what), {}}); }
-void warn(Findings& out, std::string what, std::string advice) {
-  out.push_back({Finding::Level::warning, std::move(what), std::move(advice)});
-}
-void bad(Findings& out, std::string what, std::string advice) {
-  out.push_back({Finding::Level::failure, std::move(what), std::move(advice)});
-}
-
-std::string percent(double part) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * part);
-  return text;
-}
 
 void look_at_version(const Patient& patient, Findings& out) {
   const std::string& version = patient.status.at("version").text;
   if (version == patient.version) return fine(out, "weir " + version + ", process " + patient.status.at("pid").text);
   warn(out, "the server is weir " + version + ", this program is weir " + patient.version,
-       "after an upgrade, hand over to the new binary: kill -USR2 " + patient.status.at("pid").text);
+       "to run the installed version without downtime: kill -USR2 " + patient.status.at("pid").text);
 }
 
 void look_at_switches(const Patient& patient, Findings& out) {
   if (patient.status.at("kill_switch").is_true) {
     bad(out, "the kill switch is on: all rules and bans are off", "weir rules kill-switch off");
   }
-  const JsonValue& reload = patient.status.at("config").at("last_reload");
+  const protocol::JsonValue& reload = patient.status.at("config").at("last_reload");
   if (!reload.at("error").text.empty()) {
     bad(out, "the last config reload failed: " + reload.at("error").text,
         "fix the file; weir validate FILE lists every error");
@@ -51,7 +33,8 @@ void look_at_switches(const Patient& patient, Findings& out) {
 
 void look_at_descriptors(const Patient& patient, Findings& out) {
   double wanted = 64;
-  for (const JsonValue& door : patient.status.at("listeners").items) wanted += door.at("connections_max").number();
+  for (const protocol::JsonValue& listener : patient.status.at("listeners").items)
+    wanted += listener.at("connections_max").number();
   const double most = metric(patient.metrics, "process_max_fds", 0);
   const std::string figures = "file descriptor limit " + std::to_string(static_cast<long long>(most)) +
                               ", connections may need " + std::to_string(static_cast<long long>(wanted));
@@ -75,12 +58,12 @@ void look_at_plans(const Patient& patient, Findings& out) {
   if (metric(patient.metrics, "weir_plans_up", 0) > 0) {
     fine(out, "the plan database answers");
   } else {
-    bad(out, "the plan database has not answered for " + wait_text(age),
+    bad(out, "the plan database has not answered for " + protocol::wait_text(age),
         "known subjects keep their plans, new ones get the default; weir plan status shows the error");
   }
   const double refused = metric(patient.metrics, "weir_plans_refused_total", 0);
   if (refused > 0) {
-    warn(out, counted(static_cast<long long>(refused), "invalid row") + " in the plan database",
+    warn(out, base::counted(static_cast<long long>(refused), "invalid row") + " in the plan database",
          "weir plan status shows the latest; their subjects keep the previous plan and limits");
   }
   const double subjects = metric(patient.metrics, "weir_plans_subjects", 0);
@@ -93,9 +76,10 @@ void look_at_plans(const Patient& patient, Findings& out) {
 }
 
 void look_at_table(const Patient& patient, Findings& out) {
-  const JsonValue& table = patient.status.at("table");
+  const protocol::JsonValue& table = patient.status.at("table");
   const double fill = table.at("fill").number();
-  const std::string figures = "the table is " + percent(fill) + " full, " + counted(table.at("keys").text, "key");
+  const std::string figures =
+      "the table is " + tenths(100 * fill) + " % full, " + base::counted(table.at("keys").text, "key");
   if (fill < 0.8) {
     fine(out, figures);
   } else {
@@ -106,20 +90,20 @@ void look_at_table(const Patient& patient, Findings& out) {
   };
   const std::string fix = "raise --keys, or find the flood of keys: weir top";
   if (const long long evicted = count("weir_evictions_total"); evicted > 0) {
-    warn(out, counted(evicted, "live key") + " evicted", fix);
+    warn(out, base::counted(evicted, "live key") + " evicted", fix);
   }
   if (const long long early = count("weir_early_denials_total"); early > 0) {
     warn(out,
-         counted(early, "request") +
-             " of new keys denied early: a full table starts them with the usage of evicted keys",
+         base::counted(early, "request") +
+             " of new keys denied early: in a full table, new keys start with the usage of evicted keys",
          fix);
   }
   if (const long long no_room = count("weir_no_room_total"); no_room > 0) {
-    warn(out, counted(no_room, "request") + " denied because the table was full (no_room)", fix);
+    warn(out, base::counted(no_room, "request") + " denied because the table was full (no_room)", fix);
   }
   if (const long long compacted = count("weir_compacted_logs_total"); compacted > 0) {
     warn(out,
-         "the log arena was full: " + counted(compacted, "key") +
+         "the log arena was full: " + base::counted(compacted, "key") +
              " of sliding_log compacted; each admits between half and all of its limit",
          "raise --keys or --memory to enlarge the arena, or use sliding_window");
   }
@@ -134,7 +118,7 @@ bool is_remote(std::string_view filesystem) {
 
 void look_at_state(const Patient& patient, Findings& out) {
   const std::string& file = patient.status.at("state").text;
-  const bool is_shared = patient.nodes.at("nodes").kind == JsonValue::Kind::array;
+  const bool is_shared = patient.nodes.at("nodes").kind == protocol::JsonValue::Kind::array;
   if (file.empty() && is_shared) return;  // Redis keeps the counts
   if (file.empty()) {
     return warn(out, "no state file: a restart loses all counts", "weir serve --state FILE");
@@ -150,18 +134,6 @@ void look_at_state(const Patient& patient, Findings& out) {
   fine(out, where);
 }
 
-// The number of free bits: `10.0.0.0/8` covers 2^24 addresses. The second member: whether it is IPv6.
-std::optional<std::pair<int, bool>> free_bits(const std::string& range) {
-  const std::size_t slash = range.find('/');
-  const bool is_v6 = range.find(':') != range.npos;
-  const int all = is_v6 ? 128 : 32;
-  if (slash == range.npos) return std::pair{0, is_v6};
-  int bits = 0;
-  const auto [end, error] = std::from_chars(range.data() + slash + 1, range.data() + range.size(), bits);
-  if (error != std::errc{}) return std::nullopt;
-  return std::pair{all - bits, is_v6};
-}
-
 void look_at_policy(const Patient& patient, Findings& out) {
   if (patient.policy_problem.empty()) return;
   warn(out, "the config in effect could not be read: " + patient.policy_problem,
@@ -173,33 +145,33 @@ void look_at_trust(const Patient& patient, Findings& out) {
   if (!patient.policy_problem.empty()) return;
   bool is_wide = false;
   for (const std::string& range : patient.policy.trusted_proxies) {
-    const auto free = free_bits(range);
-    if (!free) continue;
-    const bool is_all = free->first == (free->second ? 128 : 32);
-    if (is_all) {
+    const auto parsed = base::parse_ip_range(range);
+    if (!parsed) continue;
+    const int free_bits = 128 - parsed->bits, all_bits = parsed->is_v4() ? 32 : 128;
+    if (free_bits == all_bits) {
       bad(out, "trusted_proxies covers every address (" + range + "): any client can claim any address",
           "list only your proxies");
-    } else if (free->first > (free->second ? 96 : 24)) {
+    } else if (free_bits > (parsed->is_v4() ? 24 : 96)) {
       warn(out, "trusted_proxies covers very many addresses (" + range + ")", "list only your proxies");
     } else {
       continue;
     }
     is_wide = true;
   }
-  if (!is_wide) fine(out, counted(patient.policy.trusted_proxies.size(), "trusted proxy range"));
+  if (!is_wide) fine(out, base::counted(patient.policy.trusted_proxies.size(), "trusted proxy range"));
 }
 
 void look_at_rules(const Patient& patient, Findings& out) {
   constexpr std::int64_t kLongEnough = 60;  // seconds of uptime before the lack of hits means something
   const auto& rules = patient.rules.at("rules").items;
   const std::int64_t of_envoy = patient.status.at("config").at("envoy_limits").whole();
-  if (of_envoy > 0) fine(out, counted(of_envoy, "limit") + " from Envoy's files");
+  if (of_envoy > 0) fine(out, base::counted(of_envoy, "limit") + " from Envoy's files");
   if (rules.empty() && of_envoy > 0) return;
   if (rules.empty()) return warn(out, "there are no rules", "weir serve --config weir.yaml");
   const bool is_young = patient.status.at("uptime_seconds").whole() < kLongEnough;
   const bool are_all_off = patient.status.at("kill_switch").is_true;  // reported already
   std::size_t enforced = 0;
-  for (const JsonValue& rule : rules) {
+  for (const protocol::JsonValue& rule : rules) {
     const std::string& name = rule.at("name").text;
     if (rule.at("mode").text == "enforce") ++enforced;
     if (rule.at("mode").text != rule.at("configured_mode").text && !are_all_off) {
@@ -227,20 +199,20 @@ void look_at_certificate(const Patient& patient, Findings& out) {
   const double ends = metric(patient.metrics, "weir_tls_certificate_expiry_timestamp_seconds", 0);
   if (ends <= 0) return;
   const double days = (ends - static_cast<double>(patient.now.count()) / 1e6) / 86'400;
-  const std::string left = "the TLS certificate expires in " + counted(static_cast<long long>(days), "day");
+  const std::string left = "the TLS certificate expires in " + base::counted(static_cast<long long>(days), "day");
   if (days <= 0)
     return bad(out, "the TLS certificate has expired", "renew it; the server loads the new file by itself");
   if (days < 14) return warn(out, left, "renew it; the server loads the new file by itself");
   fine(out, left);
 }
 
-void look_at_doors(const Patient& patient, Findings& out) {
-  for (const JsonValue& door : patient.status.at("listeners").items) {
-    const double open = door.at("connections").number(), most = door.at("connections_max").number();
+void look_at_listeners(const Patient& patient, Findings& out) {
+  for (const protocol::JsonValue& listener : patient.status.at("listeners").items) {
+    const double open = listener.at("connections").number(), most = listener.at("connections_max").number();
     if (most > 0 && open > 0.8 * most) {
       warn(out,
-           "listener " + door.at("name").text + ": " + door.at("connections").text + " of " +
-               door.at("connections_max").text + " connections in use",
+           "listener " + listener.at("name").text + ": " + listener.at("connections").text + " of " +
+               listener.at("connections_max").text + " connections in use",
            "raise --connections, or find the clients that keep them open");
     }
   }
@@ -257,7 +229,7 @@ double metric(std::string_view metrics, std::string_view name, double otherwise)
   return value;
 }
 
-std::vector<Finding> examine(const Patient& patient) {
+Findings examine(const Patient& patient) {
   Findings out;
   look_at_version(patient, out);
   look_at_switches(patient, out);
@@ -269,10 +241,10 @@ std::vector<Finding> examine(const Patient& patient) {
   look_at_state(patient, out);
   look_at_store(patient, out);
   look_at_descriptors(patient, out);
-  look_at_doors(patient, out);
+  look_at_listeners(patient, out);
   look_at_clock(patient, out);
   look_at_certificate(patient, out);
   return out;
 }
 
-}  // namespace weir
+}  // namespace weir::cli

@@ -1,28 +1,28 @@
-// Gathers facts and prints findings. See doctor_command.h.
-#include "cli/doctor_command.h"
-
+// `weir doctor`: examines a running server, and reports problems and fixes.
+//
+// Exit codes: 0 no failures, 1 a failure or no answer from the server, with --strict also warnings. One thread.
+// Tested by tests/server/doctor.sh.
 #include <sys/timex.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 
-#include "cli/complain.h"
+#include "cli/command.h"
+#include "cli/doctor.h"
+#include "cli/remote.h"
 #include "cli/table_text.h"
 #include "protocol/problem.h"
 #include "weir/clock.h"
 
-namespace weir {
-
-const char* const kDoctorExamples =
-    "  weir doctor                  the server on this machine: rules, trust, table, state, Redis, descriptors, clock\n"
-    "  weir doctor --strict         exit with 1 on warnings, too: for a check after each deploy\n"
-    "  weir doctor --json | jq      for scripts\n"
-    "\n";
-
+namespace weir::cli {
 namespace {
 
 bool is_clock_kept() {
@@ -50,34 +50,25 @@ std::string filesystem_of(const std::string& given) {
     std::istringstream words(line);
     std::string device, point, kind;
     words >> device >> point >> kind;
-    const bool holds =
+    const bool is_prefix =
         path.starts_with(point) && (point == "/" || path.size() == point.size() || path[point.size()] == '/');
-    if (!holds || point.size() < longest) continue;
+    if (!is_prefix || point.size() < longest) continue;
     longest = point.size();
     found = kind;
   }
   return found;
 }
 
-const char* word(Finding::Level level) {
-  switch (level) {
-    case Finding::Level::fine:
-      return "ok";
-    case Finding::Level::warning:
-      return "warn";
-    case Finding::Level::failure:
-      break;
-  }
-  return "FAIL";
-}
+// By level, for people and for programs.
+constexpr std::array kWords = {"ok", "warn", "FAIL"}, kJsonWords = {"ok", "warn", "fail"};
 
 void print_json(const std::vector<Finding>& findings) {
   std::string out = "{\"findings\":[";
   for (std::size_t i = 0; i < findings.size(); ++i) {
     out += i > 0 ? ",\n{\"level\":\"" : "\n{\"level\":\"";
-    out.append(findings[i].level == Finding::Level::failure ? "fail" : word(findings[i].level)).append("\",\"what\":");
-    append_json_text(out, findings[i].what);
-    append_json_text(out.append(",\"advice\":"), findings[i].advice);
+    out.append(kJsonWords.at(static_cast<std::size_t>(findings[i].level))).append("\",\"what\":");
+    protocol::append_json_text(out, findings[i].what);
+    protocol::append_json_text(out.append(",\"advice\":"), findings[i].advice);
     out += '}';
   }
   std::printf("%s]}\n", out.c_str());
@@ -85,28 +76,39 @@ void print_json(const std::vector<Finding>& findings) {
 
 void print_text(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
-    std::printf("%-5s %s\n", word(finding.level), printable(finding.what).c_str());
+    std::printf("%-5s %s\n", kWords.at(static_cast<std::size_t>(finding.level)), printable(finding.what).c_str());
     if (!finding.advice.empty()) std::printf("      -> %s\n", printable(finding.advice).c_str());
   }
 }
 
-}  // namespace
+class DoctorCommand {
+ public:
+  explicit DoctorCommand(CLI::App& app);
 
-DoctorCommand::DoctorCommand(CLI::App& app, std::string version) : version_(std::move(version)) {
-  doctor_ = app.add_subcommand("doctor", "Check a running server: what is wrong, and how to fix it");
-  doctor_->add_flag("--strict", strict_, "Exit with 1 on warnings, too");
-  doctor_->add_flag("--json", json_, "Print one JSON object");
-  server_.add(*doctor_, "Admin API address of the server");
-  server_.add_token(*doctor_);
+  Result<int> run();
+
+ private:
+  Result<Patient> ask() const;
+  void ask_policy(Patient& patient) const;
+
+  Remote server_{"--admin", "127.0.0.1:8082"};
+  bool strict_ = false, json_ = false;
+};
+
+DoctorCommand::DoctorCommand(CLI::App& app) {
+  app.add_flag("--strict", strict_, "Exit with 1 on warnings, too");
+  app.add_flag("--json", json_, "Print one JSON object");
+  server_.add(app, "Admin API address of the server");
+  server_.add_token(app);
 }
 
 void DoctorCommand::ask_policy(Patient& patient) const {
-  const auto answer = server_.get("/admin/v1/config");
-  if (!answer) {
-    patient.policy_problem = answer.error().message;
+  protocol::JsonValue config;
+  if (const auto got = server_.get({{"/admin/v1/config", &config}}); !got) {
+    patient.policy_problem = got.error().message;
     return;
   }
-  const std::string& text = answer->at("text").text;
+  const std::string& text = config.at("text").text;
   if (text.empty()) return;  // no rules
   if (auto policy = parse_policy(text, "config")) {
     patient.policy = *std::move(policy);
@@ -117,17 +119,14 @@ void DoctorCommand::ask_policy(Patient& patient) const {
 
 Result<Patient> DoctorCommand::ask() const {
   Patient patient;
-  for (const auto& [target, answer] :
-       {std::pair{"/admin/v1/status", &patient.status}, std::pair{"/admin/v1/rules", &patient.rules},
-        std::pair{"/admin/v1/nodes", &patient.nodes}}) {
-    auto value = server_.get(target);
-    if (!value) return fail(value.error());
-    *answer = *std::move(value);
-  }
+  const auto got = server_.get({{"/admin/v1/status", &patient.status},
+                                {"/admin/v1/rules", &patient.rules},
+                                {"/admin/v1/nodes", &patient.nodes}});
+  if (!got) return fail(got.error());
   if (auto metrics = server_.call("GET", "/metrics")) patient.metrics = std::move(metrics->body);
   ask_policy(patient);
   patient.now = make_system_clock()->now();
-  patient.version = version_;
+  patient.version = WEIR_VERSION;
   patient.is_here = server_.is_on_this_machine();
   if (!patient.is_here) return patient;
   patient.is_clock_kept = is_clock_kept();
@@ -136,10 +135,9 @@ Result<Patient> DoctorCommand::ask() const {
   return patient;
 }
 
-std::optional<int> DoctorCommand::run() {
-  if (!*doctor_) return std::nullopt;
+Result<int> DoctorCommand::run() {
   const auto patient = ask();
-  if (!patient) return complain(patient.error().message, kCouldNot);
+  if (!patient) return fail(patient.error());
   const auto findings = examine(*patient);
   if (json_) {
     print_json(findings);
@@ -150,4 +148,13 @@ std::optional<int> DoctorCommand::run() {
   return std::ranges::any_of(findings, [least](const Finding& one) { return one.level >= least; }) ? kCouldNot : 0;
 }
 
-}  // namespace weir
+}  // namespace
+
+const Command kDoctorCommand{
+    "doctor", "Check a running server: what is wrong, and how to fix it", declare<DoctorCommand>,
+    "  weir doctor                  the server on this machine: rules, trust, table, state, Redis, descriptors, clock\n"
+    "  weir doctor --strict         exit with 1 on warnings, too: for a check after each deploy\n"
+    "  weir doctor --json | jq      for scripts\n"
+    "\n"};
+
+}  // namespace weir::cli

@@ -1,28 +1,24 @@
-// One function for each aspect of Redis. See doctor_store.h.
-#include "cli/doctor_store.h"
+// One function for each aspect of the Redis that a server shares with others. See doctor.h.
+//
+// Pure. One thread. Tested by doctor_store_test.cc and tests/server/fleet_admin.sh.
+#include "cli/doctor.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <utility>
 
 #include "cli/table_text.h"
 #include "protocol/seconds.h"
 
-namespace weir {
+namespace weir::cli {
 namespace {
 
-using Level = Finding::Level;
 using Version = std::array<int, 3>;
 
 constexpr double kLately = 60;  // seconds
-
-void say(std::vector<Finding>& out, Level level, std::string what, std::string advice = {}) {
-  out.push_back({level, std::move(what), std::move(advice)});
-}
 
 Version parse_version(std::string_view text) {
   Version out{};
@@ -33,12 +29,6 @@ Version parse_version(std::string_view text) {
     if (text.starts_with('.')) text.remove_prefix(1);
   }
   return out;
-}
-
-std::string tenths(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
 }
 
 // What an error from Redis means, and what to do.
@@ -66,56 +56,55 @@ std::pair<std::string_view, std::string_view> cause_of(std::string_view error) {
 }
 
 // True if this explains why Redis is not used.
-bool look_at_strangers(const JsonValue& nodes, std::vector<Finding>& out) {
+bool look_at_other_versions(const protocol::JsonValue& nodes, Findings& out) {
   const std::string& others = nodes.at("other_version").text;
   if (others.empty()) return false;
   const bool is_barred = nodes.at("barred").is_true;
-  say(out, Level::failure,
+  bad(out,
       is_barred ? "this server does not join the fleet, and each rule's on_backend_error applies: " + others
                 : "servers with another key format count separately, so limits are admitted twice: " + others,
       "stop all servers of one version, or give them another --store-prefix");
   return is_barred;
 }
 
-void look_at_reach(const JsonValue& nodes, std::vector<Finding>& out) {
+void look_at_reach(const protocol::JsonValue& nodes, Findings& out) {
   const std::string& store = nodes.at("store").text;
   const std::string& error = nodes.at("last_error").text;
   const auto [cause, advice] = cause_of(error);
   const std::string why = (cause.empty() ? "" : std::string(cause) + ": ") + (error.empty() ? "no answer" : error);
   if (!nodes.at("up").is_true) {
-    return say(out, Level::failure,
-               store + " has been unavailable for " + wait_text(nodes.at("since_seconds").number()) + ": " + why,
-               std::string(advice) + "; until then, each rule's on_backend_error applies");
+    return bad(
+        out,
+        store + " has been unavailable for " + protocol::wait_text(nodes.at("since_seconds").number()) + ": " + why,
+        std::string(advice) + "; until then, each rule's on_backend_error applies");
   }
-  say(out, Level::fine, "limits are shared through " + store);
+  fine(out, "limits are shared through " + store);
   const double age = nodes.at("last_error_age_seconds").number();
   if (error.empty() || age > kLately) return;
-  say(out, Level::warning, store + " failed " + wait_text(age) + " ago: " + why,
-      std::string(advice) + "; during a failure, each rule's on_backend_error applies");
+  warn(out, store + " failed " + protocol::wait_text(age) + " ago: " + why,
+       std::string(advice) + "; during a failure, each rule's on_backend_error applies");
 }
 
-void look_at_joining(const JsonValue& nodes, std::vector<Finding>& out) {
-  const bool has_said = nodes.at("joined").kind == JsonValue::Kind::boolean;
+void look_at_joining(const protocol::JsonValue& nodes, Findings& out) {
+  const bool has_said = nodes.at("joined").kind == protocol::JsonValue::Kind::boolean;
   if (!has_said || nodes.at("joined").is_true || nodes.at("share_of").number() > 1) return;
-  say(out, Level::warning,
-      "this server has not reached Redis since its start, so it knows no other server and admits whole limits",
-      "with --state FILE, a server knows the fleet's size after a restart; without it, start it while Redis is "
-      "available");
+  warn(out, "this server has not reached Redis since its start, so it knows no other server and admits whole limits",
+       "with --state FILE, a server knows the fleet's size after a restart; without it, start it while Redis is "
+       "available");
 }
 
-void look_at_channel(const JsonValue& nodes, std::vector<Finding>& out) {
+void look_at_channel(const protocol::JsonValue& nodes, Findings& out) {
   const std::string& error = nodes.at("channel_error").text;
   if (error.empty()) return;
   const std::string prefix = nodes.at("prefix").text;
   const bool is_forbidden = error.find("NOPERM") != error.npos;
-  say(out, Level::warning,
-      "Redis refuses the cache invalidation channel (pub/sub), so servers cache no denials: " + error,
-      is_forbidden ? "ACL SETUSER USER +subscribe +publish &" + prefix + "*; see docs/fleet.md, \"Redis user (ACL)\""
-                   : "use a Redis, and a proxy, that supports RESP3 (HELLO 3)");
+  warn(out, "Redis refuses the cache invalidation channel (pub/sub), so servers cache no denials: " + error,
+       is_forbidden ? "ACL SETUSER USER +subscribe +publish &" + prefix + "*; see docs/fleet.md, \"Redis user (ACL)\""
+                    : "use a Redis, and a proxy, that supports RESP3 (HELLO 3)");
 }
 
 // The fix for a refused command: the permissions that docs/fleet.md gives the user.
-std::string rights_for(const JsonValue& nodes, const std::string& error, const std::string& commands) {
+std::string rights_for(const protocol::JsonValue& nodes, const std::string& error, const std::string& commands) {
   const bool is_forbidden = error.find("NOPERM") != error.npos || error.find("script can't") != error.npos ||
                             error.find("ACL failure") != error.npos;
   if (!is_forbidden) return "check the keys under " + nodes.at("prefix").text + "* in Redis";
@@ -123,156 +112,155 @@ std::string rights_for(const JsonValue& nodes, const std::string& error, const s
          "*; see docs/fleet.md, \"Redis user (ACL)\"";
 }
 
-void look_at_heartbeat(const JsonValue& nodes, std::vector<Finding>& out) {
+void look_at_heartbeat(const protocol::JsonValue& nodes, Findings& out) {
   constexpr double kBeatsMissed = 3;
   const std::string& error = nodes.at("heartbeat_error").text;
   if (!error.empty()) {
-    say(out, Level::failure,
+    bad(out,
         "Redis refuses this server's heartbeat, so other servers do not count it; while Redis is unavailable, all "
         "shares together exceed the limit: " +
             error,
         rights_for(nodes, error, "+time +hset +hdel +hgetall +pexpire"));
   } else if (const double heard = nodes.at("heard_seconds").number(); nodes.at("up").is_true && heard > kBeatsMissed) {
-    say(out, Level::warning, "Redis has not answered this server's heartbeat for " + wait_text(heard),
-        "after 5 s, other servers do not count it; check the latency of Redis and of the network");
+    warn(out, "Redis has not answered this server's heartbeat for " + protocol::wait_text(heard),
+         "after 5 s, other servers do not count it; check the latency of Redis and of the network");
   }
 }
 
 // True if this explains why the servers' configs differ.
-bool look_at_changes(const JsonValue& nodes, std::vector<Finding>& out) {
+bool look_at_changes(const protocol::JsonValue& nodes, Findings& out) {
   const std::string& error = nodes.at("changes_error").text;
   if (!error.empty()) {
-    say(out, Level::failure, "runtime changes do not reach all servers: " + error,
+    bad(out, "runtime changes do not reach all servers: " + error,
         rights_for(nodes, error, "+zrevrange +zrangebyscore +zadd +zremrangebyscore"));
   }
   bool has_own = false;
-  for (const JsonValue& node : nodes.at("nodes").items) {
+  for (const protocol::JsonValue& node : nodes.at("nodes").items) {
     if (node.at("own_changes").text.empty()) continue;
     has_own = true;
     if (node.at("self").is_true && !error.empty()) continue;
-    say(out, Level::warning,
+    warn(
+        out,
         "server " + node.at("id").text + " has runtime changes that other servers lack: " + node.at("own_changes").text,
         "it could not write them to Redis; run weir doctor on " + node.at("host").text);
   }
   return has_own || !error.empty();
 }
 
-void look_at_nodes(const JsonValue& nodes, std::vector<Finding>& out) {
-  const std::string count = counted(nodes.at("nodes").items.size(), "server");
+void look_at_nodes(const protocol::JsonValue& nodes, Findings& out) {
+  const std::string count = base::counted(nodes.at("nodes").items.size(), "server");
   look_at_heartbeat(nodes, out);
   const bool is_explained = look_at_changes(nodes, out);
   const bool is_known = nodes.at("up").is_true && nodes.at("heartbeat_error").text.empty();
   if (is_explained || !is_known) {
     // The other servers are unknown now, or the reason for the difference was reported.
   } else if (nodes.at("mixed").is_true) {
-    say(out, Level::warning, "mixed fleet: the " + count + " do not all have the same config and version",
-        "normal during a rollout; weir nodes shows the config and version of each server");
+    warn(out, "mixed fleet: the " + count + " do not all have the same config and version",
+         "normal during a rollout; weir nodes shows the config and version of each server");
   } else {
-    say(out, Level::fine, count + " in the fleet, all with the same config");
+    fine(out, count + " in the fleet, all with the same config");
   }
   const double skew = std::abs(nodes.at("skew_seconds").number());
   if (skew > 1) {
-    say(out, Level::warning, "the clocks of this machine and of Redis are " + wait_text(skew) + " apart",
-        "run an NTP client on both: limits use the clock of Redis, bans and times in answers use this machine's");
+    warn(out, "the clocks of this machine and of Redis are " + protocol::wait_text(skew) + " apart",
+         "run an NTP client on both: limits use the clock of Redis, bans and times in answers use this machine's");
   }
 }
 
-void look_at_memory(const JsonValue& redis, const std::string& who, std::vector<Finding>& out) {
+void look_at_memory(const protocol::JsonValue& redis, const std::string& who, Findings& out) {
   const std::string& eviction = redis.at("eviction").text;
   const double memory = redis.at("memory").number(), most = redis.at("memory_max").number();
   const bool evicts = !eviction.empty() && eviction != "noeviction";
   if (evicts && most > 0) {
-    say(out, Level::failure,
-        who + " evicts keys when its memory is full (maxmemory-policy " + eviction + "), which resets limits",
+    bad(out, who + " evicts keys when its memory is full (maxmemory-policy " + eviction + "), which resets limits",
         "CONFIG SET maxmemory-policy noeviction, or use a separate Redis for limits");
   } else if (evicts) {
-    say(out, Level::warning, who + " would evict keys (maxmemory-policy " + eviction + ") if maxmemory were set",
-        "CONFIG SET maxmemory-policy noeviction: keys of limits expire by themselves");
+    warn(out, who + " would evict keys (maxmemory-policy " + eviction + ") if maxmemory were set",
+         "CONFIG SET maxmemory-policy noeviction: keys of limits expire by themselves");
   }
   if (redis.at("evicted").number() > 0) {
-    say(out, Level::warning, who + " has evicted " + counted(redis.at("evicted").text, "key") + " for lack of memory",
-        "raise maxmemory: an evicted limit starts again from zero");
+    warn(out, who + " has evicted " + base::counted(redis.at("evicted").text, "key") + " for lack of memory",
+         "raise maxmemory: an evicted limit starts again from zero");
   }
   if (most > 0 && memory > 0.9 * most) {
-    say(out, Level::failure, who + " uses " + tenths(100 * memory / most) + " % of its maxmemory",
+    bad(out, who + " uses " + tenths(100 * memory / most) + " % of its maxmemory",
         "raise maxmemory: a full Redis refuses writes (OOM), and each rule's on_backend_error applies");
   }
 }
 
-void look_at_replicas(const JsonValue& redis, const std::string& who, std::vector<Finding>& out) {
+void look_at_replicas(const protocol::JsonValue& redis, const std::string& who, Findings& out) {
   constexpr double kBehindMax = 1 << 20;
   if (redis.at("role").text == "slave") {
-    say(out, Level::failure, who + " is a replica, which refuses writes",
+    bad(out, who + " is a replica, which refuses writes",
         "use the master's address, or the sentinels: redis+sentinel://a,b,c/name");
   }
   if (redis.at("replicas").number() == 0) return;
   const double behind = redis.at("behind_bytes").number(), lag = redis.at("lag_seconds").number();
   if (behind < kBehindMax && lag < 10) return;
-  say(out, Level::warning,
-      "a replica of " + who + " is " + redis.at("behind_bytes").text + " bytes behind, and last answered " +
-          wait_text(lag) + " ago",
-      "check its network and disk: after a failover, the charges that it lacks are admitted again");
+  warn(out,
+       "a replica of " + who + " is " + redis.at("behind_bytes").text + " bytes behind, and last answered " +
+           protocol::wait_text(lag) + " ago",
+       "check its network and disk: after a failover, the charges that it lacks are admitted again");
 }
 
-void look_at_redis(const JsonValue& redis, std::vector<Finding>& out) {
+void look_at_redis(const protocol::JsonValue& redis, Findings& out) {
   const std::string who =
       redis.at("software").text.empty()
           ? "Redis at " + redis.at("address").text
           : redis.at("software").text + " " + redis.at("version").text + " at " + redis.at("address").text;
   const std::string& error = redis.at("error").text;
   if (error.find("NOPERM") != error.npos) {
-    return say(out, Level::warning, who + " refuses INFO: " + error,
-               "grant +info to its user, to check memory and replicas");
+    return warn(out, who + " refuses INFO: " + error, "grant +info to its user, to check memory and replicas");
   }
-  if (!error.empty()) return say(out, Level::warning, who + ": " + error, std::string(cause_of(error).second));
+  if (!error.empty()) return warn(out, who + ": " + error, std::string(cause_of(error).second));
   look_at_memory(redis, who, out);
   look_at_replicas(redis, who, out);
   if (redis.at("saving_broken").is_true) {
-    say(out, Level::warning, who + " could not save its last snapshot", "see the log of Redis: often the disk is full");
+    warn(out, who + " could not save its last snapshot", "see the log of Redis: often the disk is full");
   }
-  const std::string_view hole = known_hole(redis.at("software").text, redis.at("version").text);
-  if (hole.empty()) {
-    say(out, Level::fine, who);
+  const std::string_view vulnerability = known_vulnerability(redis.at("software").text, redis.at("version").text);
+  if (vulnerability.empty()) {
+    fine(out, who);
   } else {
-    say(out, Level::warning, who + " has a known vulnerability: " + std::string(hole),
-        "upgrade it, unless your distribution fixed it in this version");
+    warn(out, who + " has a known vulnerability: " + std::string(vulnerability),
+         "upgrade it, unless your distribution fixed it in this version");
   }
 }
 
 }  // namespace
 
-std::string_view known_hole(std::string_view software, std::string_view version) {
-  struct Mended {
+std::string_view known_vulnerability(std::string_view software, std::string_view version) {
+  struct Fixed {
     std::string_view software;
     Version from;  // the beginning of a series
-    Version mended;
+    Version fixed;
   };
   // The first version of each series without CVE-2025-49844. Series that are not listed never got a fix.
-  constexpr Mended kMended[] = {{"redis", {6, 2, 0}, {6, 2, 20}}, {"redis", {7, 2, 0}, {7, 2, 11}},
-                                {"redis", {7, 4, 0}, {7, 4, 6}},  {"redis", {8, 0, 0}, {8, 0, 4}},
-                                {"redis", {8, 2, 0}, {8, 2, 2}},  {"valkey", {7, 2, 0}, {7, 2, 11}},
-                                {"valkey", {8, 0, 0}, {8, 0, 6}}, {"valkey", {8, 1, 0}, {8, 1, 4}}};
+  constexpr Fixed kFixed[] = {{"redis", {6, 2, 0}, {6, 2, 20}}, {"redis", {7, 2, 0}, {7, 2, 11}},
+                              {"redis", {7, 4, 0}, {7, 4, 6}},  {"redis", {8, 0, 0}, {8, 0, 4}},
+                              {"redis", {8, 2, 0}, {8, 2, 2}},  {"valkey", {7, 2, 0}, {7, 2, 11}},
+                              {"valkey", {8, 0, 0}, {8, 0, 6}}, {"valkey", {8, 1, 0}, {8, 1, 4}}};
   const Version found = parse_version(version);
   if (found == Version{}) return {};
   Version newest{};
-  for (const Mended& one : kMended) {
+  for (const Fixed& one : kFixed) {
     if (one.software != software) continue;
-    newest = std::max(newest, one.mended);
-    if (one.from[0] == found[0] && one.from[1] == found[1] && found >= one.mended) return {};
+    newest = std::max(newest, one.fixed);
+    if (one.from[0] == found[0] && one.from[1] == found[1] && found >= one.fixed) return {};
   }
   if (found > newest) return {};
   return "CVE-2025-49844, scripts can break out of Lua";
 }
 
-void look_at_store(const Patient& patient, std::vector<Finding>& out) {
-  if (patient.nodes.at("nodes").kind != JsonValue::Kind::array) return;  // counts are in memory
-  if (!look_at_strangers(patient.nodes, out)) {
+void look_at_store(const Patient& patient, Findings& out) {
+  if (patient.nodes.at("nodes").kind != protocol::JsonValue::Kind::array) return;  // counts are in memory
+  if (!look_at_other_versions(patient.nodes, out)) {
     look_at_reach(patient.nodes, out);
     look_at_joining(patient.nodes, out);
   }
   look_at_channel(patient.nodes, out);
   look_at_nodes(patient.nodes, out);
-  for (const JsonValue& redis : patient.nodes.at("redis").items) look_at_redis(redis, out);
+  for (const protocol::JsonValue& redis : patient.nodes.at("redis").items) look_at_redis(redis, out);
 }
 
-}  // namespace weir
+}  // namespace weir::cli

@@ -6,34 +6,30 @@
 #include <algorithm>
 #include <optional>
 
-namespace weir {
+#include "cli/doctor_fixture.h"
+
+namespace weir::cli {
 namespace {
 
 using enum Finding::Level;
 
 constexpr Micros kNow{1'800'000'000'000'000};
 
-JsonValue status(const std::string& members = {}) {
-  return *parse_json(R"({"version":"1","pid":7,"ready":true,"state":"/var/lib/weir/state","uptime_seconds":3600,)" +
-                     (members.empty() ? R"("table":{"keys":10,"fill":0.1},)" : members + ",") +
-                     R"("listeners":[{"name":"http","connections":1,"connections_max":1000}]})");
+protocol::JsonValue status(const std::string& members = {}) {
+  return *protocol::parse_json(
+      R"({"version":"1","pid":7,"ready":true,"state":"/var/lib/weir/state","uptime_seconds":3600,)" +
+      (members.empty() ? R"("table":{"keys":10,"fill":0.1},)" : members + ",") +
+      R"("listeners":[{"name":"http","connections":1,"connections_max":1000}]})");
 }
 
-JsonValue rules(const std::string& last_hit, const std::string& mode = "enforce") {
-  return *parse_json(R"({"rules":[{"name":"login","mode":")" + mode + R"(","configured_mode":")" + mode +
-                     R"(","last_hit":)" + last_hit + "}]}");
+protocol::JsonValue rules(const std::string& last_hit, const std::string& mode = "enforce") {
+  return *protocol::parse_json(R"({"rules":[{"name":"login","mode":")" + mode + R"(","configured_mode":")" + mode +
+                               R"(","last_hit":)" + last_hit + "}]}");
 }
 
 struct DoctorTest : testing::Test {
   // The level of the finding with this text; nothing if there is none.
-  std::optional<Finding::Level> found(const std::string& part) const {
-    const auto findings = examine(patient);
-    const auto one = std::ranges::find_if(
-        findings, [&](const Finding& finding) { return finding.what.find(part) != finding.what.npos; });
-    if (one == findings.end()) return {};
-    EXPECT_EQ(one->advice.empty(), one->level == fine) << one->what;
-    return one->level;
-  }
+  std::optional<Finding::Level> found(const std::string& part) const { return cli::found(examine(patient), part); }
   void certificate_ends_in(int days) {
     patient.metrics = "\nweir_tls_certificate_expiry_timestamp_seconds " +
                       std::to_string(kNow.count() / 1'000'000 + days * 86'400 + 1'000) + "\n";
@@ -47,11 +43,11 @@ struct DoctorTest : testing::Test {
                   .version = "1"};
 };
 
-TEST_F(DoctorTest, FindsNothingWrongWithWhoIsWell) {
+TEST_F(DoctorTest, FindsNoProblemInAHealthyServer) {
   for (const Finding& one : examine(patient)) EXPECT_EQ(one.level, fine) << one.what;
 }
 
-TEST_F(DoctorTest, KnowsWhatIsWrongWithADatabaseOfPlans) {
+TEST_F(DoctorTest, ReportsProblemsOfThePlanDatabase) {
   EXPECT_FALSE(found("plan database"));
   patient.policy.plans.source = "sqlite:plans.db";
   patient.metrics += "weir_plans_up 1\nweir_plans_subjects 10\n";
@@ -64,19 +60,20 @@ TEST_F(DoctorTest, KnowsWhatIsWrongWithADatabaseOfPlans) {
   EXPECT_EQ(found("the plan cache is nearly full"), warning);
 }
 
-TEST_F(DoctorTest, WarnsOfARuleThatWasNeverHitByAServerThatIsUpForLong) {
+TEST_F(DoctorTest, WarnsOfARuleThatNeverMatchedAfterAMinuteOfUptime) {
   patient.rules = rules("null");
   EXPECT_EQ(found("rule login has never matched"), warning);
   patient.rules = rules("null", "off");
   EXPECT_FALSE(found("never matched"));
   patient.rules = rules("null");
-  patient.status = *parse_json(R"({"uptime_seconds":59})");
+  patient.status = *protocol::parse_json(R"({"uptime_seconds":59})");
   EXPECT_FALSE(found("never matched"));
 }
 
-TEST_F(DoctorTest, TellsOfTheKillSwitchOnce) {
-  const std::string turned = R"({"rules":[{"name":"login","mode":"off","configured_mode":"enforce","last_hit":null}]})";
-  patient.rules = *parse_json(turned);
+TEST_F(DoctorTest, ReportsTheKillSwitchOnce) {
+  const std::string changed =
+      R"({"rules":[{"name":"login","mode":"off","configured_mode":"enforce","last_hit":null}]})";
+  patient.rules = *protocol::parse_json(changed);
   EXPECT_EQ(found("rule login was changed to off at runtime"), warning);
   EXPECT_EQ(found("no rule is enforced"), warning);
   patient.status = status(R"("kill_switch":true)");
@@ -109,14 +106,14 @@ TEST_F(DoctorTest, WarnsOfATableThatIsNearlyFull) {
   EXPECT_EQ(found("the log arena was full: 6 keys of sliding_log"), warning);
 }
 
-TEST_F(DoctorTest, KnowsWhatAStateFileMayBeOn) {
+TEST_F(DoctorTest, ChecksTheFileSystemOfTheStateFile) {
   for (const char* const remote : {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse", "fuse.sshfs"}) {
     patient.filesystem = remote;
     EXPECT_EQ(found("the state is in /var/lib/weir/state, on "), failure) << remote;
   }
-  for (const char* const passing : {"tmpfs", "ramfs"}) {
-    patient.filesystem = passing;
-    EXPECT_EQ(found("the state is in"), warning) << passing;
+  for (const char* const in_memory : {"tmpfs", "ramfs"}) {
+    patient.filesystem = in_memory;
+    EXPECT_EQ(found("the state is in"), warning) << in_memory;
   }
   for (const char* const local : {"ext4", "xfs", "btrfs", "zfs", "overlay", "fuseblk", ""}) {
     patient.filesystem = local;
@@ -154,7 +151,7 @@ TEST_F(DoctorTest, WarnsOfTooFewDescriptors) {
   EXPECT_EQ(found("file descriptor limit 1064, connections may need 1064"), fine);
 }
 
-TEST_F(DoctorTest, LooksAtClockAndDiskOfItsOwnMachineOnly) {
+TEST_F(DoctorTest, ChecksClockAndDiskOfItsOwnMachineOnly) {
   EXPECT_EQ(found("the clock is synchronized"), fine);
   patient.is_clock_kept = false;
   EXPECT_EQ(found("this machine's clock is not synchronized"), warning);
@@ -163,11 +160,11 @@ TEST_F(DoctorTest, LooksAtClockAndDiskOfItsOwnMachineOnly) {
   EXPECT_FALSE(found("synchronized"));
 }
 
-TEST_F(DoctorTest, SaysThatThePolicyCouldNotBeRead) {
+TEST_F(DoctorTest, ReportsAConfigThatCouldNotBeRead) {
   patient.policy_problem = "config:3:1: no";
   EXPECT_EQ(found("the config in effect could not be read: config:3:1: no"), warning);
   EXPECT_FALSE(found("trusted proxy"));
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::cli

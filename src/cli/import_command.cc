@@ -1,72 +1,80 @@
-// Reads Envoy's files and writes rules. See import_command.h; src/envoy does the conversion.
-#include "cli/import_command.h"
+// `weir import`: converts another limiter's config to rules. So far only that of Envoy's reference service.
+//
+// What rules cannot express is reported on stderr and in a comment at the top of the output. Exit codes: 0 success, 1
+// an invalid file or a failed write, 2 invalid command line. One thread. Tested by tests/server/envoy_import.sh.
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "cli/complain.h"
+#include "base/text.h"
+#include "cli/command.h"
 #include "control/config_file.h"
 #include "control/envoy_files.h"
+#include "envoy/envoy_import.h"
 #include "weir/policy.h"
+#include "weir/result.h"
 
-namespace weir {
-
-const char* const kImportExamples =
-    "  weir import envoy config/*.yaml -o weir.yaml     convert the files of envoyproxy/ratelimit to rules\n"
-    "  weir import envoy config --explain               list differences, and what rules cannot express, by line\n"
-    "  weir serve --envoy config                        or serve the files as they are\n"
-    "\n";
-
+namespace weir::cli {
 namespace {
 
-Result<EnvoyConfig> read_envoy(const std::vector<std::string>& paths) {
-  std::vector<EnvoyFile> files;
+Result<envoy::EnvoyConfig> read_envoy(const std::vector<std::string>& paths) {
+  std::vector<envoy::EnvoyFile> files;
   for (const std::string& path : paths) {
     if (path == "-") {
-      auto text = read_config(path);
+      auto text = control::read_config(path);
       if (!text) return fail(std::move(text.error()));
       files.push_back({"stdin", *std::move(text)});
       continue;
     }
-    auto read = read_envoy_files(path);
+    auto read = control::read_envoy_files(path);
     if (!read) return fail(std::move(read.error()));
     std::ranges::move(*read, std::back_inserter(files));
   }
-  return parse_envoy(files);
+  return envoy::parse_envoy(files);
 }
 
-// Messages about a file already begin with its name.
-int complain_of_file(const std::string& message) {
-  std::fprintf(stderr, "%s\n", message.c_str());
-  return kCouldNot;
-}
+class ImportCommand {
+ public:
+  explicit ImportCommand(CLI::App& app);
 
-}  // namespace
+  Result<int> run() const;
+
+ private:
+  int explain() const;
+  int write(const envoy::ImportedEnvoy& imported) const;
+  std::string text_of(const envoy::ImportedEnvoy& imported) const;
+
+  CLI::App* envoy_ = nullptr;
+  std::vector<std::string> files_;
+  std::string output_;
+  bool explain_ = false;
+};
 
 ImportCommand::ImportCommand(CLI::App& app) {
-  import_ = app.add_subcommand("import", "Convert the config of another rate limiter to rules");
-  import_->add_flag("--explain", explain_, "List the deliberate differences from the other rate limiter");
-  import_->require_subcommand(0, 1);
-  envoy_ = import_->add_subcommand("envoy", "From Envoy's reference service, envoyproxy/ratelimit");
+  app.add_flag("--explain", explain_, "List the deliberate differences from the other rate limiter");
+  app.require_subcommand(0, 1);
+  envoy_ = app.add_subcommand("envoy", "From Envoy's reference service, envoyproxy/ratelimit");
   envoy_->add_option("FILE", files_, "Config files, or folders of them; - reads the standard input");
   envoy_->add_option("-o,--output", output_, "Write the rules to this new file; default: the standard output")
       ->type_name("FILE");
   envoy_->add_flag("--explain", explain_, "Write no rules; list the differences, and what rules cannot express");
 }
 
-std::optional<int> ImportCommand::run() const {
-  if (!*import_) return std::nullopt;
+Result<int> ImportCommand::run() const {
   if (!*envoy_ && !explain_) return complain("the source is missing; write weir import envoy FILE", kNotUnderstood);
   if (explain_) return explain();
   if (files_.empty())
     return complain("the files are missing; write weir import envoy FILE, or name a folder of them", kNotUnderstood);
   const auto config = read_envoy(files_);
   if (!config) return complain_of_file(config.error().message);
-  return write(import_envoy(*config));
+  return write(envoy::import_envoy(*config));
 }
 
 int ImportCommand::explain() const {
@@ -74,9 +82,9 @@ int ImportCommand::explain() const {
   if (!files_.empty()) {
     const auto config = read_envoy(files_);
     if (!config) return complain_of_file(config.error().message);
-    notes = import_envoy(*config).notes;
+    notes = envoy::import_envoy(*config).notes;
   }
-  std::fputs(std::string(envoy_differences()).c_str(), stdout);
+  std::fputs(std::string(envoy::envoy_differences()).c_str(), stdout);
   if (files_.empty()) return 0;
   std::puts(notes.empty() ? "\nRules can express everything in these files."
                           : "\nIn these files, but not expressible as rules:");
@@ -84,7 +92,7 @@ int ImportCommand::explain() const {
   return 0;
 }
 
-std::string ImportCommand::text_of(const ImportedEnvoy& imported) const {
+std::string ImportCommand::text_of(const envoy::ImportedEnvoy& imported) const {
   std::string out = "# Generated by `weir import envoy` from";
   for (const std::string& file : files_) out.append(" ").append(file == "-" ? "the standard input" : file);
   out += ".\n# `weir import envoy --explain` lists how rules differ from the reference service.\n";
@@ -92,7 +100,7 @@ std::string ImportCommand::text_of(const ImportedEnvoy& imported) const {
   return out + to_yaml(imported.policy);
 }
 
-int ImportCommand::write(const ImportedEnvoy& imported) const {
+int ImportCommand::write(const envoy::ImportedEnvoy& imported) const {
   for (const std::string& note : imported.notes) std::fprintf(stderr, "%s (warning)\n", note.c_str());
   if (imported.policy.rules.empty()) return complain("no limit in these files can be expressed as a rule", kCouldNot);
   const std::string text = text_of(imported);
@@ -108,7 +116,7 @@ int ImportCommand::write(const ImportedEnvoy& imported) const {
   const bool is_closed = file != nullptr && std::fclose(file) == 0;
   if (is_written && is_closed) {
     std::printf("%s: %s; check the rules with: weir validate %s\n", output_.c_str(),
-                counted(imported.policy.rules.size(), "rule").c_str(), output_.c_str());
+                base::counted(imported.policy.rules.size(), "rule").c_str(), output_.c_str());
     return 0;
   }
   const int error = errno;
@@ -117,4 +125,13 @@ int ImportCommand::write(const ImportedEnvoy& imported) const {
                   kCouldNot);
 }
 
-}  // namespace weir
+}  // namespace
+
+const Command kImportCommand{
+    "import", "Convert the config of another rate limiter to rules", declare<ImportCommand>,
+    "  weir import envoy config/*.yaml -o weir.yaml     convert the files of envoyproxy/ratelimit to rules\n"
+    "  weir import envoy config --explain               list differences, and what rules cannot express, by line\n"
+    "  weir serve --envoy config                        or serve the files as they are\n"
+    "\n"};
+
+}  // namespace weir::cli

@@ -1,39 +1,36 @@
-// Prints the fleet as a table. See nodes_command.h.
-#include "cli/nodes_command.h"
+// `weir nodes`: lists the servers of a fleet, and their Redis.
+//
+// Exit codes: 0 success, 1 failure, 2 invalid command line. One thread. Tested by tests/server/fleet_admin.sh.
+#include <CLI/CLI.hpp>
 
 #include <string>
 
-#include "cli/complain.h"
+#include "cli/command.h"
+#include "cli/remote.h"
 #include "cli/table_text.h"
 #include "protocol/seconds.h"
 
-namespace weir {
-
-const char* const kNodesExamples =
-    "  weir nodes                   servers that share limits with the one on this machine, and their configs\n"
-    "  weir nodes --json | jq       for scripts\n"
-    "\n";
-
+namespace weir::cli {
 namespace {
 
-// A server normally hears from the fleet every second.
-bool is_out_of_date(const JsonValue& fleet) {
+// Whether the list of servers is old. A server normally reads it from Redis every second.
+bool is_out_of_date(const protocol::JsonValue& fleet) {
   constexpr double kBeatsMissed = 3;
   return fleet.at("heard_seconds").number() > kBeatsMissed;
 }
 
-// It does not join the fleet, because servers with another key format use it.
-bool is_barred(const JsonValue& fleet) { return fleet.at("barred").is_true; }
+// Whether the server stays out of the fleet, because servers in it use another key format.
+bool is_barred(const protocol::JsonValue& fleet) { return fleet.at("barred").is_true; }
 
-// It decides without Redis, and does not know that others do, too.
-bool takes_whole_limits(const JsonValue& fleet) {
-  return fleet.at("joined").kind == JsonValue::Kind::boolean && !fleet.at("joined").is_true &&
+// Whether the server decides without Redis and does not know of other servers, so that it admits whole limits.
+bool admits_whole_limits(const protocol::JsonValue& fleet) {
+  return fleet.at("joined").kind == protocol::JsonValue::Kind::boolean && !fleet.at("joined").is_true &&
          fleet.at("share_of").number() <= 1;
 }
 
-std::string own_changes(const JsonValue& fleet) {
+std::string own_changes(const protocol::JsonValue& fleet) {
   std::string out;
-  for (const JsonValue& node : fleet.at("nodes").items) {
+  for (const protocol::JsonValue& node : fleet.at("nodes").items) {
     const std::string& own = node.at("own_changes").text;
     if (own.empty()) continue;
     out += printable(node.at("id").text + " has runtime changes that other servers lack: " + own) + "\n";
@@ -41,31 +38,32 @@ std::string own_changes(const JsonValue& fleet) {
   return out;
 }
 
-std::string fleet_words(const JsonValue& fleet) {
+std::string fleet_words(const protocol::JsonValue& fleet) {
   const std::string& store = fleet.at("store").text;
-  if (fleet.at("nodes").kind != JsonValue::Kind::array) {
+  if (fleet.at("nodes").kind != protocol::JsonValue::Kind::array) {
     return "counts are in this server's memory only; to share them, use weir serve --store redis://HOST\n";
   }
   TableText table({"node", "host", ">pid", "version", "config", ">rules", ">change", ">seen"});
-  for (const JsonValue& node : fleet.at("nodes").items) {
+  for (const protocol::JsonValue& node : fleet.at("nodes").items) {
     table.add({node.at("id").text + (node.at("self").is_true ? " (this server)" : ""), node.at("host").text,
                node.at("pid").text, node.at("version").text, node.at("config").text, node.at("rules").text,
-               node.at("change").text, wait_text(node.at("age_seconds").number()) + " ago"});
+               node.at("change").text, protocol::wait_text(node.at("age_seconds").number()) + " ago"});
   }
   const std::string is_up = fleet.at("up").is_true ? "available" : "UNAVAILABLE";
-  std::string out = table.text() + "\n" + counted(table.rows(), "node") + " on " + printable(store) + ", " + is_up +
-                    " for " + wait_text(fleet.at("since_seconds").number()) + "\n";
+  std::string out = table.text() + "\n" + base::counted(table.rows(), "node") + " on " + printable(store) + ", " +
+                    is_up + " for " + protocol::wait_text(fleet.at("since_seconds").number()) + "\n";
   if (!fleet.at("up").is_true && !is_barred(fleet))
     out += "last error: " + printable(fleet.at("last_error").text) + "\n";
   if (const std::string& others = fleet.at("other_version").text; !others.empty()) {
     out += (is_barred(fleet) ? "this server does not join the fleet: " : "limits are admitted twice: ") +
            printable(others) + "\n";
   }
-  if (!is_barred(fleet) && takes_whole_limits(fleet)) {
+  if (!is_barred(fleet) && admits_whole_limits(fleet)) {
     out += "this server has not reached Redis since its start, so it knows no other server and admits whole limits\n";
   }
   if (!is_barred(fleet) && is_out_of_date(fleet)) {
-    out += "this list is " + wait_text(fleet.at("heard_seconds").number()) + " old: Redis has not answered since\n";
+    out += "this list is " + protocol::wait_text(fleet.at("heard_seconds").number()) +
+           " old: Redis has not answered since\n";
   }
   if (const std::string& why = fleet.at("heartbeat_error").text; !why.empty()) {
     out += "Redis refuses this server's heartbeat, so other servers do not count it: " + printable(why) + "\n";
@@ -81,24 +79,31 @@ std::string fleet_words(const JsonValue& fleet) {
 }
 
 // The exit code for a fleet's state; without a fleet, 0.
-int code_of(const JsonValue& fleet) {
-  const bool is_fleet = fleet.at("nodes").kind == JsonValue::Kind::array;
+int code_of(const protocol::JsonValue& fleet) {
+  const bool is_fleet = fleet.at("nodes").kind == protocol::JsonValue::Kind::array;
   const bool is_well = fleet.at("up").is_true && !is_out_of_date(fleet) && fleet.at("heartbeat_error").text.empty() &&
                        fleet.at("other_version").text.empty() && fleet.at("changes_error").text.empty();
   return is_fleet && !is_well ? kCouldNot : 0;
 }
 
+class NodesCommand {
+ public:
+  explicit NodesCommand(CLI::App& app) { server_.add_admin(app); }
+
+  Result<int> run() {
+    return server_.print({.method = "GET", .target = "/admin/v1/nodes", .code = code_of}, fleet_words);
+  }
+
+ private:
+  Remote server_{"--admin", "127.0.0.1:8082"};
+};
+
 }  // namespace
 
-NodesCommand::NodesCommand(CLI::App& app) {
-  nodes_ = server_.add_subcommand(app, "nodes", "List the servers of a fleet, and the state of its Redis");
-}
+const Command kNodesCommand{
+    "nodes", "List the servers of a fleet, and the state of its Redis", declare<NodesCommand>,
+    "  weir nodes                   servers that share limits with the one on this machine, and their configs\n"
+    "  weir nodes --json | jq       for scripts\n"
+    "\n"};
 
-std::optional<int> NodesCommand::run() {
-  if (!*nodes_) return std::nullopt;
-  const auto done = server_.print({.method = "GET", .target = "/admin/v1/nodes", .code = code_of}, fleet_words);
-  if (!done) return complain(done.error().message, kCouldNot);
-  return *done;
-}
-
-}  // namespace weir
+}  // namespace weir::cli

@@ -1,13 +1,21 @@
 // Converts flags to a request and to JSON. See request_flags.h.
 #include "cli/request_flags.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
-#include "protocol/problem.h"
+#include "cli/flags.h"
 
-namespace weir {
+namespace weir::cli {
 namespace {
+
+// The help of each flag, in the order of kRequestFields.
+constexpr std::array<const char*, base::kRequestFields.size()> kAbout = {
+    "User of the request",      "API key of the request",
+    "IP address of the client", "Tenant of the request",
+    "Plan of the request",      "HTTP method: GET, POST, ...",
+    "Host of the request",      "Path of the request, with its query"};
 
 // Splits `name: value` or `name=value`.
 bool split(const std::string& text, Attribute& out) {
@@ -26,40 +34,21 @@ Result<void> split_all(const std::vector<std::string>& texts, std::vector<Attrib
   return {};
 }
 
-void append_name(std::string& out, std::string_view name) {
-  if (!out.empty() && out.back() != '{') out += ',';
-  append_json_text(out, name);
-  out += ':';
-}
-
-void append_fields(std::string& out, std::string_view name, const std::vector<Attribute>& fields) {
-  if (fields.empty()) return;
-  append_name(out, name);
-  out += '{';
-  for (const Attribute& field : fields) {
-    append_name(out, field.name);
-    append_json_text(out, field.value);
-  }
-  out += '}';
-}
-
 }  // namespace
 
 void RequestFlags::add(CLI::App& app) {
-  const auto text = [&app](const char* name, std::string& value, const char* about) {
-    app.add_option(name, value, about)->type_name("TEXT");
-  };
-  text("--user", user_, "User of the request");
-  text("--api-key", api_key_, "API key of the request");
-  text("--ip", ip_, "IP address of the client");
-  text("--tenant", tenant_, "Tenant of the request");
-  text("--plan", plan_, "Plan of the request");
-  text("--method", method_, "HTTP method: GET, POST, ...");
-  text("--host", host_, "Host of the request");
-  text("--path", path_, "Path of the request, with its query");
+  add_attributes(app);
+  app.add_option("--cost", cost_, "Permits that the request costs")->type_name("N")->capture_default_str();
+}
+
+void RequestFlags::add_attributes(CLI::App& app) {
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    std::string name = "--" + std::string(base::kRequestFields[i].name);
+    std::ranges::replace(name, '_', '-');
+    text_flag(app, name.c_str(), texts_[i], "TEXT", kAbout[i]);
+  }
   app.add_option("--header", headers_, "Header field; repeatable")->type_name("NAME:VALUE");
   app.add_option("--entry", entries_, "Descriptor entry; repeatable")->type_name("NAME=VALUE");
-  app.add_option("--cost", cost_, "Permits that the request costs")->type_name("N")->capture_default_str();
 }
 
 Result<Request> RequestFlags::request() {
@@ -67,39 +56,28 @@ Result<Request> RequestFlags::request() {
       .and_then(
           [&] { return split_all(entries_, entry_fields_, "invalid --entry; write it like --entry remote=acme"); })
       .map([&] {
-        return Request{.user = user_,
-                       .api_key = api_key_,
-                       .ip = ip_,
-                       .tenant = tenant_,
-                       .plan = plan_,
-                       .method = method_,
-                       .host = host_,
-                       .path = path_,
-                       .headers = header_fields_,
-                       .entries = entry_fields_,
-                       .cost = cost_};
+        Request request{.headers = header_fields_, .entries = entry_fields_, .cost = cost_};
+        for (std::size_t i = 0; i < texts_.size(); ++i) request.*base::kRequestFields[i].value = texts_[i];
+        return request;
       });
 }
 
-Result<std::string> RequestFlags::json_members() {
-  const auto request = this->request();
-  if (!request) return fail(request.error());
-  std::string out;
-  const std::pair<std::string_view, std::string_view> plain[] = {
-      {"user", request->user}, {"api_key", request->api_key}, {"ip", request->ip},     {"tenant", request->tenant},
-      {"plan", request->plan}, {"method", request->method},   {"host", request->host}, {"path", request->path}};
-  for (const auto& [name, value] : plain) {
-    if (value.empty()) continue;
-    append_name(out, name);
-    append_json_text(out, value);
+bool write_members(protocol::JsonWriter& json, const Request& request) {
+  bool has_any = request.cost != 1;
+  for (const auto& [name, value] : base::kRequestFields) {
+    if ((request.*value).empty()) continue;
+    json.text(name, request.*value);
+    has_any = true;
   }
-  append_fields(out, "headers", header_fields_);
-  append_fields(out, "entries", entry_fields_);
-  if (cost_ != 1) {
-    append_name(out, "cost");
-    out += std::to_string(cost_);
+  for (const auto& [name, fields] : {std::pair{"headers", request.headers}, std::pair{"entries", request.entries}}) {
+    if (fields.empty()) continue;
+    json.begin_object(name);
+    for (const Attribute& field : fields) json.text(field.name, field.value);
+    json.end_object();
+    has_any = true;
   }
-  return out;
+  if (request.cost != 1) json.raw("cost", std::to_string(request.cost));
+  return has_any;
 }
 
-}  // namespace weir
+}  // namespace weir::cli

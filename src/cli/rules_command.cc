@@ -1,114 +1,99 @@
-// Calls the admin API for rules and changes, and formats its answers. See rules_command.h.
-#include "cli/rules_command.h"
+// `weir rules`: shows the rules of a running server and their counts, and makes runtime changes.
+//
+// Exit codes: 0 success, 1 failure, 2 invalid command line. One thread. Tested by tests/server/commands.sh.
+#include <CLI/CLI.hpp>
 
-#include <algorithm>
-#include <cstdio>
-#include <vector>
+#include <cstdint>
+#include <string>
 
-#include "cli/complain.h"
-#include "cli/lasting.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/remote.h"
 #include "cli/table_text.h"
 #include "control/config_file.h"
-#include "protocol/problem.h"
 
-namespace weir {
-
-const char* const kRulesExamples =
-    "  weir rules list                                       each rule, its mode and its counts\n"
-    "  weir rules mode login shadow --for 10min              deny nothing, only count, for 10 minutes\n"
-    "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits in requests still apply\n"
-    "  weir rules changes                                    runtime changes: who, what, when, and which are in "
-    "effect\n"
-    "  weir rules undo                                       undo the last change; undo 7: change 7\n"
-    "  weir rules apply new.yaml                             use this config instead of the file, until it is undone\n"
-    "  weir rules reload                                     reload the config file now\n"
-    "\n";
-
+namespace weir::cli {
 namespace {
 
-std::string json_text(const std::string& text) {
+std::string lines_of(const protocol::JsonValue& list) {
   std::string out;
-  append_json_text(out, text);
+  for (const protocol::JsonValue& line : list.items) out += "  " + line.text + "\n";
   return out;
 }
 
-std::string lines_of(const JsonValue& list) {
-  std::string out;
-  for (const JsonValue& line : list.items) out += "  " + line.text + "\n";
-  return out;
-}
+class RulesCommand {
+ public:
+  explicit RulesCommand(CLI::App& app);
 
-std::string joined(const JsonValue& list) {
-  std::string out;
-  for (const JsonValue& one : list.items) out.append(out.empty() ? "" : ", ").append(one.text);
-  return out;
-}
+  Result<int> run() { return server_.run(); }
 
-}  // namespace
+ private:
+  // Each prints its result and returns the exit code.
+  Result<int> list();
+  Result<int> show();
+  Result<int> changes();
+  Result<int> apply();
+  // Posts a JSON object with these members, the reason and the duration, and prints the result.
+  Result<int> change(const char* target, std::initializer_list<JsonText> texts, const WriteMembers& further = {});
+
+  Remote server_{"--admin", "127.0.0.1:8082"};
+  std::string rule_, to_, for_, reason_, file_;
+  std::uint64_t id_ = 0, count_ = 20;
+  bool force_ = false;
+};
 
 RulesCommand::RulesCommand(CLI::App& app) {
-  rules_ = app.add_subcommand("rules", "Manage the rules of a running server: list, mode, kill switch, changes");
-  rules_->require_subcommand(1);
-  list_ = server_.add_subcommand(*rules_, "list", "List each rule, its mode and its counts");
-  show_ = server_.add_subcommand(*rules_, "show", "Print the config in effect, as YAML");
-  mode_ = server_.add_subcommand(*rules_, "mode", "Set the mode of a rule: enforce, shadow or off");
-  mode_->add_option("RULE", rule_, "Name of the rule")->required();
-  mode_->add_option("MODE", to_, "enforce, shadow or off")
+  server_.add_subcommand(app, "list", "List each rule, its mode and its counts", [this] { return list(); });
+  server_.add_subcommand(app, "show", "Print the config in effect, as YAML", [this] { return show(); });
+  auto* const mode = server_.add_subcommand(app, "mode", "Set the mode of a rule: enforce, shadow or off", [this] {
+    return change("/admin/v1/rules/mode", {{"rule", rule_}, {"mode", to_}});
+  });
+  mode->add_option("RULE", rule_, "Name of the rule")->required();
+  mode->add_option("MODE", to_, "enforce, shadow or off")
       ->required()
       ->check(CLI::IsMember({"enforce", "shadow", "off"}));
-  kill_ = server_.add_subcommand(
-      *rules_, "kill-switch",
-      "Turn all rules and bans off, or on again; limits in requests and overload protection still deny");
-  kill_->add_option("STATE", to_, "on: all rules are off; off: rules apply again")
+  auto* const kill = server_.add_subcommand(
+      app, "kill-switch",
+      "Turn all rules and bans off, or on again; limits in requests and overload protection still deny", [this] {
+        return change("/admin/v1/kill-switch", {},
+                      [this](protocol::JsonWriter& json) { json.flag("on", to_ == "on"); });
+      });
+  kill->add_option("STATE", to_, "on: all rules are off; off: rules apply again")
       ->required()
       ->check(CLI::IsMember({"on", "off"}));
-  apply_ = server_.add_subcommand(*rules_, "apply", "Use a config instead of the config file, until it is undone");
-  apply_->add_option("FILE", file_, "Config to use; - reads the standard input")->required();
-  apply_->add_flag("--force", force_, "Accept changes beyond max_change");
-  undo_ = server_.add_subcommand(*rules_, "undo", "Undo a change");
-  undo_->add_option("ID", id_, "Number of the change; default: the last one in effect")
+  auto* const apply = server_.add_subcommand(
+      app, "apply", "Use a config instead of the config file, until it is undone", [this] { return this->apply(); });
+  apply->add_option("FILE", file_, "Config to use; - reads the standard input")->required();
+  apply->add_flag("--force", force_, "Accept changes beyond max_change");
+  auto* const undo = server_.add_subcommand(app, "undo", "Undo a change", [this] {
+    return change("/admin/v1/undo", {}, [this](protocol::JsonWriter& json) {
+      if (id_ > 0) json.number("id", id_);
+    });
+  });
+  undo->add_option("ID", id_, "Number of the change; default: the last one in effect")
       ->check(whole_number_to(UINT64_MAX));
-  changes_ =
-      server_.add_subcommand(*rules_, "changes", "List runtime changes: who, what, when, and which are in effect");
-  changes_->add_option("-n", count_, "Number of changes")
-      ->type_name("N")
-      ->check(whole_number_to(1'000))
-      ->capture_default_str();
-  reload_ = server_.add_subcommand(*rules_, "reload", "Reload the config file");
-  for (CLI::App* one : {mode_, kill_}) {
-    one->add_option("--for", for_, "Duration: 10min, 1h; default: until it is undone")
-        ->type_name("TIME")
-        ->check(why_not_lasting);
+  auto* const changes =
+      server_.add_subcommand(app, "changes", "List runtime changes: who, what, when, and which are in effect",
+                             [this] { return this->changes(); });
+  number_flag(*changes, "-n", count_, {1, 1'000}, "N", "Number of changes");
+  server_.add_subcommand(app, "reload", "Reload the config file", [this] { return change("/admin/v1/reload", {}); });
+  for (CLI::App* one : {mode, kill}) {
+    text_flag(*one, "--for", for_, "TIME", "Duration: 10min, 1h; default: until it is undone")->check(why_not_lasting);
   }
-  for (CLI::App* one : {mode_, kill_, apply_}) {
-    one->add_option("--reason", reason_, "Reason, recorded with the change")->type_name("TEXT");
+  for (CLI::App* one : {mode, kill, apply}) {
+    text_flag(*one, "--reason", reason_, "TEXT", "Reason, recorded with the change");
   }
 }
 
-std::optional<int> RulesCommand::run() {
-  if (!*rules_) return std::nullopt;
-  const auto done = [this]() -> Result<int> {
-    if (*list_) return list();
-    if (*show_) return show();
-    if (*changes_) return changes();
-    if (*apply_) return apply();
-    if (*mode_) return turn("/admin/v1/rules/mode", "\"rule\":" + json_text(rule_) + ",\"mode\":\"" + to_ + "\"");
-    if (*kill_) return turn("/admin/v1/kill-switch", to_ == "on" ? "\"on\":true" : "\"on\":false");
-    if (*undo_) return turn("/admin/v1/undo", id_ == 0 ? "" : "\"id\":" + std::to_string(id_));
-    return turn("/admin/v1/reload", "");
-  }();
-  if (!done) return complain(done.error().message, kCouldNot);
-  return *done;
-}
-
-Result<int> RulesCommand::turn(const char* target, std::string members) {
-  for (const auto& [name, value] : {std::pair{"for", &for_}, std::pair{"reason", &reason_}}) {
-    if (value->empty()) continue;
-    members.append(members.empty() ? "\"" : ",\"").append(name).append("\":").append(json_text(*value));
-  }
-  return server_.print({"POST", target, "{" + members + "}"}, [](const JsonValue& answer) {
+Result<int> RulesCommand::change(const char* target, std::initializer_list<JsonText> texts,
+                                 const WriteMembers& further) {
+  const std::string body = json_body(texts, [&](protocol::JsonWriter& json) {
+    if (further) further(json);
+    write_texts(json, {{"for", for_}, {"reason", reason_}});
+  });
+  return server_.print({"POST", target, body}, [](const protocol::JsonValue& answer) {
     std::string out = "done";
-    if (answer.at("id").kind == JsonValue::Kind::number) {
+    if (answer.at("id").kind == protocol::JsonValue::Kind::number) {
       const std::string& id = answer.at("id").text;
       out = "change " + id + " is in effect; undo it with: weir rules undo " + id;
     }
@@ -117,20 +102,23 @@ Result<int> RulesCommand::turn(const char* target, std::string members) {
 }
 
 Result<int> RulesCommand::apply() {
-  const auto text = read_config(file_);
-  if (!text) return fail(text.error());
-  return turn("/admin/v1/config/apply",
-              "\"text\":" + json_text(*text) + (force_ ? ",\"force\":true" : ",\"force\":false"));
+  const auto text = control::read_config(file_);
+  if (!text) return complain(text.error().message, kCouldNot);
+  return change("/admin/v1/config/apply", {}, [&](protocol::JsonWriter& json) {
+    json.text("text", *text);
+    json.flag("force", force_);
+  });
 }
 
 Result<int> RulesCommand::show() {
-  return server_.print({"GET", "/admin/v1/config"}, [](const JsonValue& answer) { return answer.at("text").text; });
+  return server_.print({"GET", "/admin/v1/config"},
+                       [](const protocol::JsonValue& answer) { return answer.at("text").text; });
 }
 
 Result<int> RulesCommand::list() {
-  return server_.print({"GET", "/admin/v1/rules"}, [](const JsonValue& answer) {
+  return server_.print({"GET", "/admin/v1/rules"}, [](const protocol::JsonValue& answer) {
     TableText table({"rule", "mode", "per", "limits", ">allowed", ">denied", ">shadow denied", "last hit"});
-    for (const JsonValue& rule : answer.at("rules").items) {
+    for (const protocol::JsonValue& rule : answer.at("rules").items) {
       std::string mode = rule.at("mode").text;
       if (mode != rule.at("configured_mode").text) mode += " (changed)";
       table.add({rule.at("name").text, mode, rule.at("per").text, joined(rule.at("limits")), rule.at("allowed").text,
@@ -143,9 +131,9 @@ Result<int> RulesCommand::list() {
 
 Result<int> RulesCommand::changes() {
   const std::string target = "/admin/v1/changes?n=" + std::to_string(count_);
-  return server_.print({"GET", target}, [](const JsonValue& answer) {
+  return server_.print({"GET", target}, [](const protocol::JsonValue& answer) {
     TableText table({">id", "at", "who", "what", "in effect", "reason"});
-    for (const JsonValue& change : answer.at("changes").items) {
+    for (const protocol::JsonValue& change : answer.at("changes").items) {
       std::string in_effect = change.at("active").is_true ? "yes" : "no";
       if (!change.at("until").text.empty()) in_effect += ", until " + change.at("until").text;
       if (change.at("undone_by").whole() > 0) in_effect += ", undone by " + change.at("undone_by").text;
@@ -156,4 +144,18 @@ Result<int> RulesCommand::changes() {
   });
 }
 
-}  // namespace weir
+}  // namespace
+
+const Command kRulesCommand{
+    "rules", "Manage the rules of a running server: list, mode, kill switch, changes", declare<RulesCommand>,
+    "  weir rules list                                       each rule, its mode and its counts\n"
+    "  weir rules mode login shadow --for 10min              deny nothing, only count, for 10 minutes\n"
+    "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits in requests still apply\n"
+    "  weir rules changes                                    runtime changes: who, what, when, and which are in "
+    "effect\n"
+    "  weir rules undo                                       undo the last change; undo 7: change 7\n"
+    "  weir rules apply new.yaml                             use this config instead of the file, until it is undone\n"
+    "  weir rules reload                                     reload the config file now\n"
+    "\n"};
+
+}  // namespace weir::cli

@@ -6,15 +6,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/counted.h"
+#include "base/text.h"
 #include "base/utf8.h"
+#include "protocol/json_reader.h"
 
-namespace weir {
+namespace weir::cli {
 
 // Replaces invisible control characters (is_unseen()) and invalid UTF-8, whose bytes a terminal may take for 8-bit
 // controls.
@@ -22,9 +24,9 @@ inline std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
+    const std::size_t length = base::utf8_length(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
-    out += length == 0 || is_unseen(utf8_code(character)) ? std::string_view("?") : character;
+    out += length == 0 || base::is_unseen(base::utf8_code(character)) ? std::string_view("?") : character;
     text.remove_prefix(character.size());
   }
   return out;
@@ -35,6 +37,20 @@ inline std::size_t columns(std::string_view text) {
   std::size_t count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
   return count;
+}
+
+// One decimal place: 12.3.
+inline std::string tenths(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  return text;
+}
+
+// The texts of a JSON array: `10/second, 100/minute`.
+inline std::string joined(const protocol::JsonValue& list) {
+  std::string out;
+  for (const protocol::JsonValue& one : list.items) out.append(out.empty() ? "" : ", ").append(one.text);
+  return out;
 }
 
 class TableText {
@@ -76,4 +92,4 @@ class TableText {
   std::vector<bool> is_number_;
 };
 
-}  // namespace weir
+}  // namespace weir::cli

@@ -3,20 +3,20 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::cli {
 namespace {
 
-TEST(TableText, ShowsNothingThatATerminalWouldActUpon) {
+TEST(TableText, ReplacesWhatATerminalWouldActUpon) {
   EXPECT_EQ(printable("a\x1b[2Jb\n\x7f"), "a?[2Jb??");
-  EXPECT_EQ(printable("a\xc2\x9b\x32Jb\xc2\x80\xc2\x9f"), "a?2Jb??") << "U+009B is ESC [ in one";
+  EXPECT_EQ(printable("a\xc2\x9b\x32Jb\xc2\x80\xc2\x9f"), "a?2Jb??") << "U+009B means ESC [";
   EXPECT_EQ(printable("\xc2\xa0\xc2\xbf\xc3\x9f\xe2\x82\xac"), "\xc2\xa0\xc2\xbf\xc3\x9f\xe2\x82\xac");
   EXPECT_EQ(printable("cut \xc2"), "cut ?");
-  EXPECT_EQ(printable("\x9b\x32J"), "?2J") << "a terminal that is not of UTF-8";
+  EXPECT_EQ(printable("\x9b\x32J"), "?2J") << "for a terminal that does not use UTF-8";
   EXPECT_EQ(printable("a\u202Eb\u2028c\u2066d\u200Fe"), "a?b?c?d?e");
   EXPECT_EQ(printable("\u05D0\u0639\u4E2D\U0001F600"), "\u05D0\u0639\u4E2D\U0001F600");
 }
 
-TEST(TableText, AlignsByWhatIsShown) {
+TEST(TableText, AlignsByThePrintedWidth) {
   TableText table({"key", ">hits"});
   table.add({"a\xc2\x9b", "7"});
   table.add({"\xc3\xa9t\xc3\xa9", "1234"});
@@ -24,12 +24,12 @@ TEST(TableText, AlignsByWhatIsShown) {
 }
 
 TEST(TableText, CountsInTheSingularAndThePlural) {
-  EXPECT_EQ(counted(0, "rule"), "0 rules");
-  EXPECT_EQ(counted(1, "rule"), "1 rule");
-  EXPECT_EQ(counted(std::size_t{2}, "rule"), "2 rules");
-  EXPECT_EQ(counted("1", "node"), "1 node");
-  EXPECT_EQ(counted("1134", "key"), "1134 keys");
+  EXPECT_EQ(base::counted(0, "rule"), "0 rules");
+  EXPECT_EQ(base::counted(1, "rule"), "1 rule");
+  EXPECT_EQ(base::counted(std::size_t{2}, "rule"), "2 rules");
+  EXPECT_EQ(base::counted("1", "node"), "1 node");
+  EXPECT_EQ(base::counted("1134", "key"), "1134 keys");
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::cli

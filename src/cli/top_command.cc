@@ -1,27 +1,27 @@
-// The terminal handling of `weir top`. See top_command.h.
-#include "cli/top_command.h"
-
+// `weir top`: a live view of a running server: rates, rules and top clients.
+//
+// Keys: `d` and `h` sort by denials or hits, space pauses and continues, `q` quits. Without a terminal, or with
+// --once, it prints one screen. Exit codes: 0 quit, 1 no answer from the server. One thread. Tested by
+// tests/server/top.sh, in tmux.
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
-#include "cli/complain.h"
+#include "cli/command.h"
+#include "cli/remote.h"
+#include "cli/top_screen.h"
 #include "weir/clock.h"
 
-namespace weir {
-
-const char* const kTopExamples =
-    "  weir top                                 the server on this machine; q quits\n"
-    "  weir top --admin 10.0.0.7:8082 --token-file token\n"
-    "  weir top --once                          one screen as text, for scripts\n"
-    "\n";
-
+namespace weir::cli {
 namespace {
 
 volatile std::sig_atomic_t must_leave = 0;
@@ -87,59 +87,69 @@ std::string over_the_last(std::string_view text) {
   }
 }
 
-}  // namespace
+class TopCommand {
+ public:
+  explicit TopCommand(CLI::App& app);
+
+  Result<int> run();
+
+ private:
+  Result<TopAnswers> ask() const;
+  Result<int> print_once();
+  Result<int> live();
+
+  Remote server_{"--admin", "127.0.0.1:8082", std::chrono::seconds{2}};
+  TopScreen screen_;
+  std::string by_ = "denied";
+  double every_ = 1;
+  bool once_ = false;
+};
 
 TopCommand::TopCommand(CLI::App& app) {
-  top_ = app.add_subcommand("top", "Watch a running server: rates, rules and top clients");
-  top_->add_option("--by", by_, "Sort keys by hits or denied")
+  app.add_option("--by", by_, "Sort keys by hits or denied")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"hits", "denied"}))
       ->capture_default_str();
-  top_->add_option("--every", every_, "Refresh interval in seconds")
+  app.add_option("--every", every_, "Refresh interval in seconds")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 60.0))
       ->capture_default_str();
-  top_->add_flag("--once", once_, "Print one screen and exit");
-  server_.add(*top_, "Admin API address of the server");
-  server_.add_token(*top_);
+  app.add_flag("--once", once_, "Print one screen and exit");
+  server_.add(app, "Admin API address of the server");
+  server_.add_token(app);
 }
 
-std::optional<int> TopCommand::run() {
-  if (!*top_) return std::nullopt;
+Result<int> TopCommand::run() {
   const bool has_terminal = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
   return once_ || !has_terminal ? print_once() : live();
 }
 
 Result<TopAnswers> TopCommand::ask() const {
   TopAnswers answers;
-  const std::pair<std::string, JsonValue*> questions[] = {{"/admin/v1/status", &answers.status},
-                                                          {"/admin/v1/rules", &answers.rules},
-                                                          {"/admin/v1/top?n=50&by=" + by_, &answers.keys}};
-  for (const auto& [target, answer] : questions) {
-    auto value = server_.get(target);
-    if (!value) return fail(value.error());
-    *answer = *std::move(value);
-  }
+  const auto got = server_.get({{"/admin/v1/status", &answers.status},
+                                {"/admin/v1/rules", &answers.rules},
+                                {"/admin/v1/top?n=50&by=" + by_, &answers.keys}});
+  if (!got) return fail(got.error());
   return answers;
 }
 
 // Polls twice, so that there are rates.
-int TopCommand::print_once() {
+Result<int> TopCommand::print_once() {
   const auto clock = make_system_clock();
   for (int look = 0; look < 2; ++look) {
     if (look > 0) poll(nullptr, 0, static_cast<int>(every_ * 1000));
     auto answers = ask();
-    if (!answers) return complain(answers.error().message, kCouldNot);
+    if (!answers) return fail(answers.error());
     screen_.take(*std::move(answers), clock->now());
   }
   std::fputs(screen_.draw({.width = 200, .height = 1'000}, by_, false).c_str(), stdout);
   return 0;
 }
 
-int TopCommand::live() {
+Result<int> TopCommand::live() {
   const auto clock = make_system_clock();
   auto first = ask();
-  if (!first) return complain(first.error().message, kCouldNot);
+  if (!first) return fail(first.error());
   const Terminal terminal;
   screen_.take(*std::move(first), clock->now());
   for (bool is_stopped = false; must_leave == 0;) {
@@ -155,4 +165,12 @@ int TopCommand::live() {
   return 0;
 }
 
-}  // namespace weir
+}  // namespace
+
+const Command kTopCommand{"top", "Watch a running server: rates, rules and top clients", declare<TopCommand>,
+                          "  weir top                                 the server on this machine; q quits\n"
+                          "  weir top --admin 10.0.0.7:8082 --token-file token\n"
+                          "  weir top --once                          one screen as text, for scripts\n"
+                          "\n"};
+
+}  // namespace weir::cli

@@ -6,9 +6,9 @@
 
 #include "cli/table_text.h"
 #include "protocol/seconds.h"
-#include "weir/usage.h"
+#include "weir/rule_counts.h"
 
-namespace weir {
+namespace weir::cli {
 namespace {
 
 constexpr std::size_t kHistoryMax = 120;
@@ -16,22 +16,15 @@ constexpr std::string_view kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆"
 
 // 1234567 is printed as `1,234,567`; small rates have one decimal place.
 std::string rate_text(double value) {
+  if (value > 0 && value < 9.95) return tenths(value);
   char digits[32];
-  if (value > 0 && value < 9.95) {
-    std::snprintf(digits, sizeof digits, "%.1f", value);
-    return digits;
-  }
   std::snprintf(digits, sizeof digits, "%.0f", value);
   std::string out = digits;
   for (std::size_t i = out.size(); i > 3;) out.insert(i -= 3, 1, ',');
   return out;
 }
 
-std::string percent(double part, double whole) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.1f %%", whole > 0 ? 100 * part / whole : 0.0);
-  return text;
-}
+std::string percent(double part, double whole) { return tenths(whole > 0 ? 100 * part / whole : 0.0) + " %"; }
 
 // The first `width` characters.
 std::string cut(std::string_view text, std::size_t width) {
@@ -41,6 +34,12 @@ std::string cut(std::string_view text, std::size_t width) {
     if (begins && ++count > width) break;
   }
   return std::string(text.substr(0, end));
+}
+
+// The rate with this name; an empty one if there is none yet.
+Rate rate_of(const std::map<std::string, Rate>& rates, const std::string& name) {
+  const auto found = rates.find(name);
+  return found == rates.end() ? Rate{} : found->second;
 }
 
 std::string padded(std::string text, std::size_t width, bool is_number = false) {
@@ -84,10 +83,10 @@ std::string sparkline(const std::vector<double>& values, std::size_t width) {
 void TopScreen::take(TopAnswers answers, Micros now) {
   last_ = std::move(answers);
   if (!last_.problem.empty()) return;
-  const JsonValue& others = last_.status.at("decisions");
+  const protocol::JsonValue& others = last_.status.at("decisions");
   std::int64_t allowed = others.at("no_rule").whole() + others.at("skipped").whole(), denied = 0;
   bool has_inline = false;  // a rule named like this shares its counts with limits that clients send
-  for (const JsonValue& rule : last_.rules.at("rules").items) {
+  for (const protocol::JsonValue& rule : last_.rules.at("rules").items) {
     const std::int64_t passed = rule.at("allowed").whole(), refused = rule.at("denied").whole();
     allowed += passed;
     denied += refused;
@@ -101,33 +100,34 @@ void TopScreen::take(TopAnswers answers, Micros now) {
   }
   allowed_.add(allowed, now);
   denied_.add(denied, now);
-  for (const JsonValue& door : last_.status.at("listeners").items) {
-    doors_[door.at("name").text].add(door.at("requests").whole(), now);
+  for (const protocol::JsonValue& listener : last_.status.at("listeners").items) {
+    listeners_[listener.at("name").text].add(listener.at("requests").whole(), now);
   }
 }
 
 std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
   std::vector<Line> out;
-  const JsonValue& status = last_.status;
-  std::string head = "weir " + status.at("version").text + "   up " + wait_text(status.at("uptime_seconds").number()) +
-                     "   " + counted(status.at("config").at("rules").text, "rule");
+  const protocol::JsonValue& status = last_.status;
+  std::string head = "weir " + status.at("version").text + "   up " +
+                     protocol::wait_text(status.at("uptime_seconds").number()) + "   " +
+                     base::counted(status.at("config").at("rules").text, "rule");
   if (status.at("table").at("capacity").whole() > 0) {
     head += "   table " + percent(status.at("table").at("fill").number(), 1);
   }
   out.push_back({head, Tone::head});
   if (!last_.problem.empty()) out.push_back({last_.problem, Tone::alarm});
   if (status.at("kill_switch").is_true) out.push_back({"KILL SWITCH: all rules are off", Tone::alarm});
-  const JsonValue& reload = status.at("config").at("last_reload");
+  const protocol::JsonValue& reload = status.at("config").at("last_reload");
   if (!reload.at("error").text.empty())
     out.push_back({"config reload failed: " + reload.at("error").text, Tone::alarm});
 
-  std::string doors;
-  for (const JsonValue& door : status.at("listeners").items) {
-    const auto rate = doors_.find(door.at("name").text);
-    doors += (doors.empty() ? "" : "   ") + door.at("name").text + " " +
-             rate_text(rate == doors_.end() ? 0 : rate->second.now()) + "/s, " + door.at("connections").text + " open";
+  std::string listeners;
+  for (const protocol::JsonValue& listener : status.at("listeners").items) {
+    const std::string& name = listener.at("name").text;
+    listeners += (listeners.empty() ? "" : "   ") + name + " " + rate_text(rate_of(listeners_, name).now()) + "/s, " +
+                 listener.at("connections").text + " open";
   }
-  out.push_back({doors, Tone::plain});
+  out.push_back({listeners, Tone::plain});
   out.push_back(
       {"allowed " + padded(rate_text(allowed_.now()) + "/s", 14, true) + "  " + sparkline(allowed_.history(), 40)});
   out.push_back({"denied  " + padded(rate_text(denied_.now()) + "/s", 14, true) + "  " +
@@ -137,25 +137,22 @@ std::vector<TopScreen::Line> TopScreen::lines(std::string_view by) const {
   out.push_back({padded("rule", 20) + padded("mode", 9) + padded("per", 16) + padded("limits", 22) +
                      padded("now/s", 10, true) + padded("denied", 10, true),
                  Tone::head});
-  for (const JsonValue& rule : last_.rules.at("rules").items) {
+  for (const protocol::JsonValue& rule : last_.rules.at("rules").items) {
     const std::string& name = rule.at("name").text;
-    const auto rate = rule_rates_.find(name), denials = rule_denials_.find(name);
-    const double all = rate == rule_rates_.end() ? 0 : rate->second.now();
-    const double refused = denials == rule_denials_.end() ? 0 : denials->second.now();
-    std::string limits;
-    for (const JsonValue& one : rule.at("limits").items) limits += (limits.empty() ? "" : ", ") + one.text;
-    out.push_back(
-        {padded(name, 19) + " " + padded(rule.at("mode").text, 8) + " " + padded(rule.at("per").text, 15) + " " +
-             padded(limits, 21) + " " + padded(rate_text(all), 10, true) + padded(percent(refused, all), 10, true) +
-             "  " + sparkline(denials == rule_denials_.end() ? std::vector<double>{} : denials->second.history(), 20),
-         refused > 0 ? Tone::plain : Tone::quiet});
+    const Rate denials = rate_of(rule_denials_, name);
+    const double all = rate_of(rule_rates_, name).now(), refused = denials.now();
+    out.push_back({padded(name, 19) + " " + padded(rule.at("mode").text, 8) + " " + padded(rule.at("per").text, 15) +
+                       " " + padded(joined(rule.at("limits")), 21) + " " + padded(rate_text(all), 10, true) +
+                       padded(percent(refused, all), 10, true) + "  " + sparkline(denials.history(), 20),
+                   refused > 0 ? Tone::plain : Tone::quiet});
   }
   out.push_back({});
-  const std::string most = "most " + std::string(by) + ", last " + wait_text(last_.keys.at("seconds").number());
+  const std::string most =
+      "most " + std::string(by) + ", last " + protocol::wait_text(last_.keys.at("seconds").number());
   out.push_back(
       {padded(most, 30) + padded("hits", 6, true) + padded("denied", 10, true) + "  " + padded("rule", 16) + "  key",
        Tone::head});
-  for (const JsonValue& key : last_.keys.at("keys").items) {
+  for (const protocol::JsonValue& key : last_.keys.at("keys").items) {
     out.push_back({padded(key.at("hits").text, 36, true) + padded(key.at("denied").text, 10, true) + "  " +
                    padded(key.at("rule").text, 16) + "  " + printable(key.at("key").text)});
   }
@@ -178,4 +175,4 @@ std::string TopScreen::draw(TopSize size, std::string_view by, bool has_colour) 
   return out;
 }
 
-}  // namespace weir
+}  // namespace weir::cli

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/json_value.h"
+#include "protocol/json_reader.h"
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::cli {
 
 // A rate, from counts that only grow.
 class Rate {
@@ -29,8 +29,8 @@ class Rate {
 };
 
 struct TopAnswers {
-  JsonValue status, rules, keys;  // of /admin/v1/status, /rules and /top
-  std::string problem{};          // why there are none
+  protocol::JsonValue status, rules, keys;  // of /admin/v1/status, /rules and /top
+  std::string problem{};                    // why there are none
 };
 
 struct TopSize {
@@ -49,10 +49,10 @@ class TopScreen {
 
   TopAnswers last_;
   Rate allowed_, denied_;
-  std::map<std::string, Rate> doors_, rule_rates_, rule_denials_;
+  std::map<std::string, Rate> listeners_, rule_rates_, rule_denials_;
 };
 
 // ▁▂▃▄▅▆▇█ for the last `width` values; the largest has full height.
 std::string sparkline(const std::vector<double>& values, std::size_t width);
 
-}  // namespace weir
+}  // namespace weir::cli

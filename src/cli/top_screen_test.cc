@@ -3,15 +3,15 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::cli {
 namespace {
 
 struct TopScreenTest : testing::Test {
   // One poll of a server: the `decisions` of its status, and its rules.
   void look(const std::string& decisions, const std::string& rules) {
     now += Micros{1'000'000};
-    screen.take({.status = *parse_json("{\"decisions\":" + decisions + "}"),
-                 .rules = *parse_json("{\"rules\":[" + rules + "]}"),
+    screen.take({.status = *protocol::parse_json("{\"decisions\":" + decisions + "}"),
+                 .rules = *protocol::parse_json("{\"rules\":[" + rules + "]}"),
                  .keys = {}},
                 now);
   }
@@ -26,7 +26,7 @@ struct TopScreenTest : testing::Test {
   Micros now{0};
 };
 
-TEST_F(TopScreenTest, CountsLimitsThatClientsBringAlongAndWhatNoRuleIsAbout) {
+TEST_F(TopScreenTest, CountsLimitsInRequestsAndRequestsWithoutRules) {
   look(R"({"inline_allowed":1000,"inline_denied":10,"no_rule":5,"skipped":1})", "");
   look(R"({"inline_allowed":1300,"inline_denied":60,"no_rule":25,"skipped":4})", "");
   shows("allowed          323/s");
@@ -43,11 +43,11 @@ TEST_F(TopScreenTest, CountsARuleCalledInlineOnce) {
   shows("denied            20/s");
 }
 
-TEST_F(TopScreenTest, GoesOnFromNothingWhenTheServerWasStartedAnew) {
+TEST_F(TopScreenTest, ContinuesFromZeroAfterARestartOfTheServer) {
   look(R"({"inline_allowed":1000})", "");
   look(R"({"inline_allowed":30})", "");
   shows("allowed           30/s");
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::cli

@@ -1,22 +1,21 @@
-// Calls the admin API for usage, and formats its answer as text or CSV. See usage_command.h.
-#include "cli/usage_command.h"
+// `weir usage`: a subject's usage by rule and day, or the subjects with the most usage, from a running server.
+//
+// Exit codes: 0 success, 1 failure, 2 invalid command line. One thread. Tested by tests/server/usage.sh.
+#include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <cstdio>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/sha256.h"
-#include "cli/complain.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/remote.h"
 #include "cli/table_text.h"
 
-namespace weir {
-
-const char* const kUsageExamples =
-    "  weir usage user:42                         usage by rule and day, in the last 30 days\n"
-    "  weir usage tenant:acme --from 2026-11-01 --to 2026-11-30 --rule search --csv >bill.csv\n"
-    "  weir usage --top 20 --days 7               subjects with the most usage in a week\n"
-    "  weir usage '*' --days 1                    today's usage of rules that count all clients together\n"
-    "\n";
-
+namespace weir::cli {
 namespace {
 
 constexpr std::string_view kApiKey = "api_key:";
@@ -26,7 +25,7 @@ constexpr std::string_view kHashed = "sha256:";
 std::string without_secret(const std::string& subject) {
   const std::string_view key = std::string_view(subject).substr(std::min(subject.size(), kApiKey.size()));
   if (!subject.starts_with(kApiKey) || key.starts_with(kHashed)) return subject;
-  return std::string(kApiKey) + std::string(kHashed) + hex(sha256(key));
+  return std::string(kApiKey) + std::string(kHashed) + base::hex(base::sha256(key));
 }
 
 // `120`, or `120 (-3)`: the true number is at most 120, and at most 3 less.
@@ -41,9 +40,9 @@ std::string field(const std::string& text) {
   return out + '"';
 }
 
-std::string csv_of(const JsonValue& answer) {
+std::string csv_of(const protocol::JsonValue& answer) {
   std::string out = "from,to,rule,subject,used,error,denied,denied_error\r\n";
-  for (const JsonValue& row : answer.at("rows").items) {
+  for (const protocol::JsonValue& row : answer.at("rows").items) {
     const std::string &day = row.at("day").text, &from = day.empty() ? answer.at("from").text : day,
                       &to = day.empty() ? answer.at("to").text : day;
     for (const std::string* const one : {&from, &to, &row.at("rule").text, &row.at("subject").text,
@@ -55,29 +54,26 @@ std::string csv_of(const JsonValue& answer) {
   return out;
 }
 
-std::string words_of(const JsonValue& answer, const std::string& subject) {
+std::string words_of(const protocol::JsonValue& answer, const std::string& subject) {
   const std::string days = answer.at("from").text + " to " + answer.at("to").text;
   const auto &rows = answer.at("rows").items, &unknown = answer.at("unknown").items;
   std::string out;
   if (rows.empty()) {
     out = (subject.empty() ? "no usage from " : printable(subject) + ": no known usage from ") + days + '\n';
-  } else if (subject.empty()) {
-    TableText table({">used", ">denied", "rule", "subject, " + days});
-    for (const JsonValue& row : rows) {
-      table.add({with_error(row.at("used").text, row.at("error").text),
-                 with_error(row.at("denied").text, row.at("denied_error").text), row.at("rule").text,
-                 row.at("subject").text});
-    }
-    out = table.text();
   } else {
-    TableText table({"day", ">used", ">denied", "rule"});
-    for (const JsonValue& row : rows) {
-      table.add({row.at("day").text, with_error(row.at("used").text, row.at("error").text),
-                 with_error(row.at("denied").text, row.at("denied_error").text), row.at("rule").text});
+    const bool is_top = subject.empty();
+    TableText table(is_top ? std::vector<std::string>{">used", ">denied", "rule", "subject, " + days}
+                           : std::vector<std::string>{"day", ">used", ">denied", "rule"});
+    for (const protocol::JsonValue& row : rows) {
+      std::vector<std::string> cells = {with_error(row.at("used").text, row.at("error").text),
+                                        with_error(row.at("denied").text, row.at("denied_error").text),
+                                        row.at("rule").text};
+      cells.insert(is_top ? cells.end() : cells.begin(), row.at(is_top ? "subject" : "day").text);
+      table.add(std::move(cells));
     }
     out = table.text();
   }
-  for (const JsonValue& one : unknown) {
+  for (const protocol::JsonValue& one : unknown) {
     out += printable(one.at("day").text + ": at most " + one.at("at_most").text + " used by rule " +
                      one.at("rule").text + "; not exact, as there were more subjects than --usage-subjects") +
            '\n';
@@ -86,34 +82,37 @@ std::string words_of(const JsonValue& answer, const std::string& subject) {
 }
 
 // Prints the note to stderr, because people who bill by the file should see it.
-std::string file_of(const JsonValue& answer) {
+std::string file_of(const protocol::JsonValue& answer) {
   std::fputs(fleet_note(answer).c_str(), stderr);
   return csv_of(answer);
 }
 
-}  // namespace
+class UsageCommand {
+ public:
+  explicit UsageCommand(CLI::App& app);
+
+  Result<int> run();
+
+ private:
+  Remote server_{"--admin", "127.0.0.1:8082"};
+  std::string subject_, rule_, from_, to_;
+  std::uint64_t days_ = 30, top_ = 20;
+  bool csv_ = false;
+};
 
 UsageCommand::UsageCommand(CLI::App& app) {
-  usage_ = server_.add_subcommand(app, "usage",
-                                  "Show a subject's usage by rule and day, or the subjects with the most usage");
-  usage_->add_option("SUBJECT", subject_,
-                     "user:42, tenant:acme, api_key:KEY, ip:192.0.2.1; default: those with the most usage");
-  usage_->add_option("--rule", rule_, "Only for this rule")->type_name("NAME");
-  usage_->add_option("--days", days_, "Number of days, today included")
-      ->type_name("N")
-      ->check(whole_number_to(36'500))
-      ->capture_default_str();
-  usage_->add_option("--from", from_, "First day, such as 2026-11-01, in UTC")->type_name("DAY");
-  usage_->add_option("--to", to_, "Last day, included")->type_name("DAY");
-  usage_->add_option("--top", top_, "Without a subject: number of subjects")
-      ->type_name("N")
-      ->check(whole_number_to(10'000))
-      ->capture_default_str();
-  usage_->add_flag("--csv", csv_, "Print comma-separated values, for a spreadsheet");
+  server_.add_admin(app);
+  app.add_option("SUBJECT", subject_,
+                 "user:42, tenant:acme, api_key:KEY, ip:192.0.2.1; default: those with the most usage");
+  text_flag(app, "--rule", rule_, "NAME", "Only for this rule");
+  number_flag(app, "--days", days_, {1, 36'500}, "N", "Number of days, today included");
+  text_flag(app, "--from", from_, "DAY", "First day, such as 2026-11-01, in UTC");
+  text_flag(app, "--to", to_, "DAY", "Last day, included");
+  number_flag(app, "--top", top_, {1, 10'000}, "N", "Without a subject: number of subjects");
+  app.add_flag("--csv", csv_, "Print comma-separated values, for a spreadsheet");
 }
 
-std::optional<int> UsageCommand::run() {
-  if (!*usage_) return std::nullopt;
+Result<int> UsageCommand::run() {
   std::string target = "/admin/v1/usage?days=" + std::to_string(days_);
   const std::string subject = without_secret(subject_);
   if (subject.empty()) target += "&top=" + std::to_string(top_);
@@ -123,10 +122,19 @@ std::optional<int> UsageCommand::run() {
                                     {"to", to_}}) {
     if (!value.empty()) target += std::string("&") + name + '=' + in_query(value);
   }
-  const auto done = server_.print(
-      {"GET", target}, [&](const JsonValue& answer) { return csv_ ? file_of(answer) : words_of(answer, subject); });
-  if (done) return *done;
-  return complain(done.error().message, done.error().code == ErrorCode::invalid_argument ? kNotUnderstood : kCouldNot);
+  return server_.print({"GET", target}, [&](const protocol::JsonValue& answer) {
+    return csv_ ? file_of(answer) : words_of(answer, subject);
+  });
 }
 
-}  // namespace weir
+}  // namespace
+
+const Command kUsageCommand{
+    "usage", "Show a subject's usage by rule and day, or the subjects with the most usage", declare<UsageCommand>,
+    "  weir usage user:42                         usage by rule and day, in the last 30 days\n"
+    "  weir usage tenant:acme --from 2026-11-01 --to 2026-11-30 --rule search --csv >bill.csv\n"
+    "  weir usage --top 20 --days 7               subjects with the most usage in a week\n"
+    "  weir usage '*' --days 1                    today's usage of rules that count all clients together\n"
+    "\n"};
+
+}  // namespace weir::cli

@@ -2,20 +2,20 @@
 #include "control/change.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/sha256.h"
+#include "base/text.h"
 #include "policy/dimension.h"
 #include "protocol/json_reader.h"
 #include "protocol/json_writer.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr std::string_view kCheck = ",\"check\":\"";
 constexpr std::size_t kCheckDigits = 16;
 
-std::string check_of(std::string_view text) { return hex(sha256(text)).substr(0, kCheckDigits); }
+std::string check_of(std::string_view text) { return base::hex(base::sha256(text)).substr(0, kCheckDigits); }
 
 tl::unexpected<Error> damaged(std::string why) { return fail(ErrorCode::invalid_argument, std::move(why)); }
 
@@ -35,27 +35,27 @@ constexpr std::array<TextMember, 8> kTexts = {{
 }};
 
 // Whether the member was valid.
-bool read_number(JsonReader& json, std::uint64_t& out) {
+bool read_number(protocol::JsonReader& json, std::uint64_t& out) {
   std::string_view text;
   if (json.next() == 'n') return json.skip_value();
   if (!json.read_number(text)) return false;
-  const auto value = whole_number(text);
+  const auto value = base::to_number<std::int64_t>(text);
   if (!value || *value < 0) return false;
   out = static_cast<std::uint64_t>(*value);
   return true;
 }
 
-bool read_time(JsonReader& json, std::optional<Micros>& out) {
+bool read_time(protocol::JsonReader& json, std::optional<Micros>& out) {
   std::string_view text;
   if (json.next() == 'n') return json.skip_value();
   if (!json.read_text(text)) return false;
-  const auto time = parse_time(text);
+  const auto time = policy::parse_time(text);
   if (!time) return false;
   out = *time;
   return true;
 }
 
-bool read_kind(JsonReader& json, ChangeKind& out) {
+bool read_kind(protocol::JsonReader& json, ChangeKind& out) {
   std::string_view text;
   if (!json.read_text(text)) return false;
   const auto* const kind = std::ranges::find(kChangeKinds, text);
@@ -64,7 +64,7 @@ bool read_kind(JsonReader& json, ChangeKind& out) {
   return true;
 }
 
-bool read_member(JsonReader& json, std::string_view name, Change& change) {
+bool read_member(protocol::JsonReader& json, std::string_view name, Change& change) {
   if (name == "id") return read_number(json, change.id);
   if (name == "undoes") return read_number(json, change.undoes);
   if (name == "until") return read_time(json, change.until);
@@ -95,16 +95,16 @@ std::string link_of(const Change* last, Change change) {
 
 std::string to_line(const Change& change) {
   std::string line;
-  JsonWriter json(line);
+  protocol::JsonWriter json(line);
   json.begin_object();
   json.number("id", change.id);
-  json.text("at", time_text(change.at));
+  json.text("at", policy::time_text(change.at));
   json.text("who", change.by.who);
   json.text("from", change.by.from);
   json.text("kind", to_string(change.kind));
   json.text("what", change.what);
   json.text("reason", change.by.reason);
-  change.until ? json.text("until", time_text(*change.until)) : json.null("until");
+  change.until ? json.text("until", policy::time_text(*change.until)) : json.null("until");
   change.undoes > 0 ? json.number("undoes", change.undoes) : json.null("undoes");
   json.text("rule", change.rule);
   json.text("value", change.value);
@@ -117,16 +117,15 @@ std::string to_line(const Change& change) {
 // Compares up to the end of the text: `0` matches any digit and, in the id, any number of digits.
 bool may_begin_line(std::string_view text) {
   constexpr std::string_view kId = "{\"id\":", kRest = ",\"at\":\"0000-00-00T00:00:00Z\",\"who\":\"";
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (text.substr(0, kId.size()) != kId.substr(0, text.size())) return false;
   text.remove_prefix(std::min(kId.size(), text.size()));
   std::size_t digits = 0;
-  while (digits < text.size() && is_digit(text[digits])) ++digits;
+  while (digits < text.size() && base::is_digit(text[digits])) ++digits;
   if (!text.empty() && digits == 0) return false;
   text.remove_prefix(digits);
   const std::string_view rest = kRest.substr(0, text.size());
   return std::ranges::equal(text.substr(0, rest.size()), rest,
-                            [&](char c, char form) { return form == '0' ? is_digit(c) : c == form; });
+                            [&](char c, char form) { return form == '0' ? base::is_digit(c) : c == form; });
 }
 
 Result<Change> parse_line(std::string_view line) {
@@ -134,8 +133,8 @@ Result<Change> parse_line(std::string_view line) {
   if (at == line.npos) return damaged("its end is missing");
   if (line.substr(at + kCheck.size()) != check_of(line.substr(0, at)) + "\"}")
     return damaged("its checksum does not match");
-  JsonTexts texts;
-  JsonReader json(line, texts);
+  protocol::JsonTexts texts;
+  protocol::JsonReader json(line, texts);
   Change change;
   std::string_view name;
   bool is_first = true;
@@ -148,4 +147,4 @@ Result<Change> parse_line(std::string_view line) {
   return change;
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -15,12 +15,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "weir/clock.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::control {
 
 enum class ChangeKind : std::uint8_t { policy, mode, kill_switch, ban, reset, log_level, undo };
 inline constexpr std::array<std::string_view, 7> kChangeKinds = {"policy", "mode",      "kill_switch", "ban",
@@ -65,4 +64,4 @@ Result<Change> parse_line(std::string_view line);
 // killed process, and false for a file of another program.
 bool may_begin_line(std::string_view text);
 
-}  // namespace weir
+}  // namespace weir::control

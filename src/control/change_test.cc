@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 Change sample() {
@@ -19,7 +19,7 @@ Change sample() {
           .text = "rules:\n  - {name: ü}\n"};
 }
 
-TEST(Change, ComesBackFromItsLine) {
+TEST(Change, IsUnchangedAfterWritingAndParsingItsLine) {
   std::string line = to_line(sample());
   ASSERT_TRUE(line.ends_with("\"}\n"));
   line.pop_back();
@@ -29,7 +29,7 @@ TEST(Change, ComesBackFromItsLine) {
   EXPECT_EQ(*back, sample());
 }
 
-TEST(Change, IsLinkedToAllBeforeIt) {
+TEST(Change, LinkDependsOnAllEarlierChanges) {
   Change first = sample(), second = sample();
   second.id = 8;
   first.link = link_of(nullptr, first);
@@ -39,14 +39,14 @@ TEST(Change, IsLinkedToAllBeforeIt) {
   const auto back = parse_line(line);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, second);
-  EXPECT_EQ(link_of(&first, second), second.link) << "what it had before is no part of it";
+  EXPECT_EQ(link_of(&first, second), second.link) << "the change's own old link is not part of its link";
   Change other = first;
   other.link = link_of(&second, other);
   EXPECT_NE(link_of(&other, second), second.link);
-  EXPECT_EQ(to_line(sample()).find("link"), std::string::npos) << "as it was written before there were any";
+  EXPECT_EQ(to_line(sample()).find("link"), std::string::npos) << "the line is the same as before links existed";
 }
 
-TEST(Change, IsRefusedWithAnyBitOfItsLineTurned) {
+TEST(Change, IsRefusedIfAnyBitOfItsLineIsFlipped) {
   std::string line = to_line(sample());
   line.pop_back();
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -58,10 +58,10 @@ TEST(Change, IsRefusedWithAnyBitOfItsLineTurned) {
   }
 }
 
-TEST(Change, IsRefusedWhenItIsCut) {
+TEST(Change, IsRefusedIfItsLineIsTruncated) {
   const std::string line = to_line(sample());
   for (std::size_t size = 0; size + 1 < line.size(); ++size) EXPECT_FALSE(parse_line(line.substr(0, size))) << size;
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

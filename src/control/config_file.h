@@ -9,7 +9,7 @@
 #include "weir/policy.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::control {
 
 // The text of a config; `-` means standard input.
 Result<std::string> read_config(const std::string& path);
@@ -22,4 +22,4 @@ Result<std::string> read_secret(const std::string& path);
 // of its folder is ignored, because folders can be opened later and files can be moved.
 bool is_open_to_others(const std::string& path);
 
-}  // namespace weir
+}  // namespace weir::control

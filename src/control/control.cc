@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/counted.h"
 #include "base/sha256.h"
-#include "base/sized.h"
+#include "base/text.h"
 #include "control/config_file.h"
 #include "control/file_watch.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 // A log has one line per event.
@@ -34,7 +33,7 @@ std::string first_of(const std::vector<std::string>& lines) {
   return text;
 }
 
-Result<EnvoyLoaded> load_envoy_of(const std::vector<EnvoyFile>& files, const EnvoyImport& import) {
+Result<EnvoyLoaded> load_envoy_of(const std::vector<envoy::EnvoyFile>& files, const EnvoyImport& import) {
   if (import.path.empty()) return EnvoyLoaded{};
   return load_envoy(files, import.algorithm);
 }
@@ -55,9 +54,9 @@ Result<void> Control::start() {
   const std::lock_guard lock(changing_);
   if (auto opened = journal_.open(options_.changes, options_.shared); !opened) return opened;
   if (!journal_.dropped().empty())
-    log(LogLevel::warn, "dropped the damaged last line of the changes file", {{"error", journal_.dropped()}});
-  tell_notes();
-  tell_own();
+    log::log(log::LogLevel::warn, "dropped the damaged last line of the changes file", {{"error", journal_.dropped()}});
+  log_notes();
+  count_own_changes();
   if (has_rules()) {
     Found found = find_files();
     if (!found.policy) return fail(std::move(found.policy.error()));
@@ -69,7 +68,7 @@ Result<void> Control::start() {
   }
   auto done = refresh();
   if (!done) return fail(std::move(done.error()));
-  const std::lock_guard told(told_);
+  const std::lock_guard status_lock(status_mutex_);
   status_.last_reload.at = status_.last_ok_at = limiter_.now();
   return {};
 }
@@ -80,7 +79,8 @@ Result<Control::Next> Control::next_of(const std::vector<Change>& changes, const
             .kill_switch = overlay.kills(),
             .file_waits_for = overlay.policy != nullptr ? overlay.policy->id : 0,
             .end = overlay.next_end};
-  if (overlay.log_level != nullptr) next.log_level = log_level_of(overlay.log_level->value).value_or(next.log_level);
+  if (overlay.log_level != nullptr)
+    next.log_level = log::log_level_of(overlay.log_level->value).value_or(next.log_level);
   if (!has_rules()) return next;
   Policy base;
   if (overlay.policy != nullptr) {
@@ -122,7 +122,7 @@ Result<std::vector<std::string>> Control::install(const Next& next) {
   envoy_.lift(next.kill_switch);
   next_end_ = next.end;
   in_force_reading_ = journal_.readings();
-  tell(next, is_changed);
+  update_status(next, is_changed);
   return lines;
 }
 
@@ -137,7 +137,7 @@ Control::Found Control::find_files() {
   Found out;
   if (!options_.file.empty()) {
     auto text = read_config(options_.file);
-    out.mark = text ? hex(sha256(*text)) : text.error().message;
+    out.mark = text ? base::hex(base::sha256(*text)) : text.error().message;
     if (!text) {
       out.policy = fail(std::move(text.error()));
       return out;
@@ -169,21 +169,21 @@ Control::Found Control::find_files() {
     out.policy = fail(std::move(files.error()));
     return out;
   }
-  std::string all = std::string(to_string(out.envoy.algorithm)) + (out.envoy.count_denied ? " all " : " ");
-  for (const EnvoyFile& file : *files) {
-    append_sized(all, file.name);
-    append_sized(all, file.text);
+  std::string all = std::string(weir::to_string(out.envoy.algorithm)) + (out.envoy.count_denied ? " all " : " ");
+  for (const envoy::EnvoyFile& file : *files) {
+    base::append_sized(all, file.name);
+    base::append_sized(all, file.text);
   }
-  out.mark += ' ' + hex(sha256(all));
+  out.mark += ' ' + base::hex(base::sha256(all));
   out.files = *std::move(files);
   return out;
 }
 
 void Control::put_envoy(const Found& found, EnvoyLoaded loaded) {
   for (const std::string& warning : loaded.warnings)
-    log(LogLevel::warn, "Envoy setting without effect", {{"where", warning}});
+    log::log(log::LogLevel::warn, "Envoy setting without effect", {{"where", warning}});
   {
-    const std::lock_guard told(told_);
+    const std::lock_guard status_lock(status_mutex_);
     status_.envoy = found.envoy.path;
     status_.envoy_domains = loaded.rules == nullptr ? 0 : loaded.rules->domains();
     status_.envoy_limits = loaded.rules == nullptr ? 0 : loaded.rules->rules().size();
@@ -211,8 +211,8 @@ Result<std::vector<std::string>> Control::take_files(Found found) {
   if (!installed) return installed;
   put_envoy(found, *std::move(loaded));
   if (const ControlStatus now = status(); !now.envoy.empty()) {
-    installed->push_back("from " + now.envoy + ": " + counted(now.envoy_limits, "limit") + " of " +
-                         counted(now.envoy_domains, "domain"));
+    installed->push_back("from " + now.envoy + ": " + base::counted(now.envoy_limits, "limit") + " of " +
+                         base::counted(now.envoy_domains, "domain"));
   }
   if (policy->store != file_->store) installed->push_back("store: takes effect when the server restarts");
   file_ = *std::move(policy);
@@ -226,7 +226,7 @@ Result<std::vector<std::string>> Control::reload(ReloadWhen when) {
   if (when == ReloadWhen::if_changed && found.mark == seen_) return std::vector<std::string>{};
   seen_ = found.mark;
   auto result = take_files(std::move(found));
-  tell_reload(result, limiter_.now());
+  log_reload(result, limiter_.now());
   return result;
 }
 
@@ -239,17 +239,17 @@ Result<SharedChanges::Lines> Control::look_at_shared() const {
   return options_.shared->since(agreed);
 }
 
-void Control::tell_notes() {
+void Control::log_notes() {
   for (const std::string& note : journal_.take_notes()) {
-    log(LogLevel::warn, "runtime changes dropped or renumbered by the fleet", {{"changes", note}});
+    log::log(log::LogLevel::warn, "runtime changes dropped or renumbered by the fleet", {{"changes", note}});
   }
 }
 
-void Control::tell_own() {
+void Control::count_own_changes() {
   const std::vector<Change>& changes = journal_.changes();
   const auto is_own = [agreed = journal_.agreed()](const Change& change) { return change.id > agreed; };
   const auto own = options_.shared == nullptr ? 0 : std::ranges::count_if(changes, is_own);
-  const std::lock_guard told(told_);
+  const std::lock_guard status_lock(status_mutex_);
   status_.own_changes = static_cast<std::size_t>(own);
 }
 
@@ -257,34 +257,35 @@ void Control::tick() {
   const auto seen = look_at_shared();
   const std::lock_guard lock(changing_);
   const auto caught = journal_.catch_up(seen);
-  tell_notes();
+  log_notes();
   // An outage causes varying messages, so only another kind of failure is logged again.
   const std::optional<ErrorCode> failure = caught ? std::nullopt : std::optional(caught.error().code);
   if (const auto before = std::exchange(journal_failure_, failure); failure != before) {
-    failure ? log(LogLevel::error, "cannot sync runtime changes", {{"error", caught.error().message}})
-            : log(LogLevel::info, "runtime changes are in sync again");
+    failure ? log::log(log::LogLevel::error, "cannot sync runtime changes", {{"error", caught.error().message}})
+            : log::log(log::LogLevel::info, "runtime changes are in sync again");
   }
-  tell_own();
-  // A request for a change may have read them before, and then failed.
+  count_own_changes();
+  // Another call may have read new changes from the journal, and then failed to apply them.
   const bool is_behind = journal_.readings() != in_force_reading_;
   const bool is_over = next_end_ && *next_end_ <= limiter_.now();
   if (!is_over && !is_behind) return;
   const auto done = refresh();  // a failure is retried at the next tick, and logged once
   const std::string failed = done ? "" : on_one_line(done.error().message);
-  const bool is_told = failed == std::exchange(refresh_error_, failed);
+  const bool is_logged = failed == std::exchange(refresh_error_, failed);
   if (!done) {
-    if (!is_told) log(LogLevel::error, "cannot apply runtime changes, keeping the previous rules", {{"error", failed}});
+    if (!is_logged)
+      log::log(log::LogLevel::error, "cannot apply runtime changes, keeping the previous rules", {{"error", failed}});
     return;
   }
-  log(LogLevel::info, is_over ? "runtime change expired" : "runtime changes by another process applied",
-      {{"changes", first_of(*done)}});
+  log::log(log::LogLevel::info, is_over ? "runtime change expired" : "runtime changes by another process applied",
+           {{"changes", first_of(*done)}});
 }
 
-void Control::tell(const Next& next, bool is_changed) {
-  set_log_level(next.log_level);
+void Control::update_status(const Next& next, bool is_changed) {
+  log::set_log_level(next.log_level);
   const std::size_t active = active_changes();
-  const std::string hash = is_changed ? hex(sha256(to_yaml(next.policy))) : std::string();
-  const std::lock_guard told(told_);
+  const std::string hash = is_changed ? base::hex(base::sha256(to_yaml(next.policy))) : std::string();
+  const std::lock_guard status_lock(status_mutex_);
   if (is_changed) {
     status_.hash = hash;
     status_.rules = next.policy.rules.size();
@@ -297,24 +298,24 @@ void Control::tell(const Next& next, bool is_changed) {
   status_.file_waits_for = next.file_waits_for;
 }
 
-void Control::tell_reload(const Result<std::vector<std::string>>& result, Micros now) {
+void Control::log_reload(const Result<std::vector<std::string>>& result, Micros now) {
   std::uint64_t waits_for = 0;
   {
-    const std::lock_guard told(told_);
+    const std::lock_guard status_lock(status_mutex_);
     status_.last_reload = {static_cast<bool>(result), now, result ? "" : result.error().message};
     if (result) status_.last_ok_at = now;
     ++(result ? status_.reloads_ok : status_.reloads_failed);
     waits_for = status_.file_waits_for;
   }
   if (!result) {
-    log(LogLevel::error, "config reload failed, keeping the previous rules",
-        {{"file", file_name()}, {"error", on_one_line(result.error().message)}});
+    log::log(log::LogLevel::error, "config reload failed, keeping the previous rules",
+             {{"file", file_name()}, {"error", on_one_line(result.error().message)}});
   } else if (waits_for > 0) {
-    log(LogLevel::warn, "config reloaded, but a config applied at runtime overrides it",
-        {{"file", file_name()}, {"change", std::to_string(waits_for)}});
+    log::log(log::LogLevel::warn, "config reloaded, but a config applied at runtime overrides it",
+             {{"file", file_name()}, {"change", std::to_string(waits_for)}});
   } else {
-    log(LogLevel::info, "config reloaded", {{"file", file_name()}, {"changes", first_of(*result)}});
+    log::log(log::LogLevel::info, "config reloaded", {{"file", file_name()}, {"changes", first_of(*result)}});
   }
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -33,18 +33,18 @@
 #include "weir/request.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::control {
 
 inline constexpr std::size_t kBansMax = 1'000;  // in effect at once
 
 struct ControlOptions {
-  std::string file{};                   // the config; empty: no rules, but changes are possible with
-  EnvoyImport envoy{};                  // Envoy's files; if they are named here, the config must not name any
-  Force force = Force::no;              // whether a reload may exceed max_change
-  std::string changes{};                // the journal; empty: changes end with the process
-  SharedChanges* shared = nullptr;      // the fleet's changes; must outlive this; null: no fleet
-  std::string plans{};                  // a file that caches who is on which plan; empty: none
-  LogLevel log_level = LogLevel::info;  // the initial level
+  std::string file{};                             // the config; empty: none, so there are no rules to change
+  EnvoyImport envoy{};                            // Envoy's files; if they are named here, the config must not name any
+  Force force = Force::no;                        // whether a reload may exceed max_change
+  std::string changes{};                          // the journal; empty: changes end with the process
+  SharedChanges* shared = nullptr;                // the fleet's changes; must outlive this; null: no fleet
+  std::string plans{};                            // a file that caches who is on which plan; empty: none
+  log::LogLevel log_level = log::LogLevel::info;  // the initial level
 };
 
 // A change, and its effect on the rules.
@@ -72,7 +72,7 @@ struct ControlStatus {
   std::uint64_t last_change = 0;     // id of the newest change; 0: there is none
   std::size_t own_changes = 0;       // changes that are not yet in the fleet's list
   std::uint64_t file_waits_for = 0;  // the policy change that overrides the file; 0: none
-  LogLevel log_level = LogLevel::info;
+  log::LogLevel log_level = log::LogLevel::info;
   std::string changes_file{};
   std::string envoy{};  // the path of Envoy's files; empty: none
   std::size_t envoy_domains = 0, envoy_limits = 0;
@@ -145,13 +145,13 @@ class Control {
   std::string policy_text() const;
   Gate& gate() { return gate_; }
   PlanDesk& plans() { return plans_; }
-  EnvoyInForce& envoy() { return envoy_; }
+  envoy::EnvoyInForce& envoy() { return envoy_; }
 
  private:
   // Everything that is to be in effect, as of one moment.
   struct Next {
     Policy policy{};
-    LogLevel log_level = LogLevel::info;
+    log::LogLevel log_level = log::LogLevel::info;
     bool kill_switch = false;
     std::uint64_t file_waits_for = 0;
     std::optional<Micros> end{};  // when the first change ends by itself
@@ -162,7 +162,7 @@ class Control {
     std::string mark{};  // differs if the files differ
     Result<Policy> policy{};
     EnvoyImport envoy{};  // the resolved path
-    std::vector<EnvoyFile> files{};
+    std::vector<envoy::EnvoyFile> files{};
   };
 
   Result<void> refuse_without_rules() const;
@@ -173,23 +173,23 @@ class Control {
   Result<void> try_out(const Policy& policy) const;
   Result<void> try_applying(std::string_view text) const;
   Result<Made> make(Journal::Lock lock, Change change);
-  Result<Made> make(Change change);
+  Result<Made> make(Change change, std::optional<Micros> lasts = {});
   Result<std::vector<std::string>> install(const Next& next);
   const std::string& file_name() const { return options_.file.empty() ? options_.envoy.path : options_.file; }
   Found find_files();
   Result<std::vector<std::string>> take_files(Found found);
   void put_envoy(const Found& found, EnvoyLoaded loaded);
   Result<std::vector<std::string>> refresh();
-  void tell(const Next& next, bool is_changed);
-  void tell_notes();
-  void tell_own();
+  void update_status(const Next& next, bool is_changed);
+  void log_notes();
+  void count_own_changes();
   Result<SharedChanges::Lines> look_at_shared() const;
-  void tell_reload(const Result<std::vector<std::string>>& result, Micros now);
+  void log_reload(const Result<std::vector<std::string>>& result, Micros now);
   std::size_t active_changes() const;
 
   Limiter& limiter_;
   Gate& gate_;
-  EnvoyInForce envoy_;
+  envoy::EnvoyInForce envoy_;
   const ControlOptions options_;
   PlanDesk plans_;
 
@@ -204,11 +204,11 @@ class Control {
   std::optional<ErrorCode> journal_failure_;  // the last logged failure
   std::string refresh_error_;                 // the last logged error
 
-  mutable std::mutex told_;  // guards status_; always locked last
+  mutable std::mutex status_mutex_;  // guards status_; always locked last
   ControlStatus status_;
 };
 
 // Parses how long a change is in effect: `10min`, `1h`, `7 days`; up to ten years.
 Result<Micros> parse_lasting(std::string_view text);
 
-}  // namespace weir
+}  // namespace weir::control

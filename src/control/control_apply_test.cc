@@ -5,13 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "control_fixture.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr const char* kPlainRules = "rules: [{name: api, per: user, limit: 1000/hour}]\n";
@@ -27,7 +26,7 @@ struct ControlApply : ControlFixture {
 };
 
 // A client that may change rules must not choose which database is opened or created.
-TEST_F(ControlApply, WherePlansAreIsUpToTheFile) {
+TEST_F(ControlApply, OnlyTheFileMayNameThePlanDatabase) {
   restart_with(kPlanRules);
   const std::string elsewhere = "plans: {source: 'sqlite:" + folder.at("elsewhere.db") +
                                 "', default: free, tiers: {free: 9/hour}}\n" +
@@ -54,7 +53,7 @@ TEST_F(ControlApply, WherePlansAreIsUpToTheFile) {
 }
 
 // As from an older version that applied it, or from a server whose file names another source.
-TEST_F(ControlApply, ASourceInAnOlderChangeIsNotOpened) {
+TEST_F(ControlApply, DoesNotOpenThePlanSourceOfAnOlderChange) {
   Change change{.id = 1, .at = clock->now(), .kind = ChangeKind::policy, .what = "config with 1 rule, over the file"};
   change.text = "plans: {source: 'sqlite:" + folder.at("elsewhere.db") + "', default: free, tiers: {free: 9/hour}}\n" +
                 "rules: [{name: api, per: user, limit: plan}]\n";
@@ -66,7 +65,7 @@ TEST_F(ControlApply, ASourceInAnOlderChangeIsNotOpened) {
   EXPECT_EQ(gate->policy().plans.tiers[0].limits[0].text, "9/hour");
 }
 
-TEST_F(ControlApply, ValidatesAsItApplies) {
+TEST_F(ControlApply, ValidateAndApplyReportTheSameErrors) {
   restart_with(kPlainRules);
   for (const char* text :
        {"store: redis://127.0.0.1:6379\nrules: [{name: a, limit: 1/s}]", "import: {envoy: /etc}\n",
@@ -79,8 +78,8 @@ TEST_F(ControlApply, ValidatesAsItApplies) {
   }
   options = {};
   restart_with(kPlainRules);
-  EXPECT_FALSE(control->validate("rules: [{name: a, limit: 1/s}]").ok) << "without rules there is nothing to apply to";
+  EXPECT_FALSE(control->validate("rules: [{name: a, limit: 1/s}]").ok) << "without rules, no config can be applied";
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

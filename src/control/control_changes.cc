@@ -5,12 +5,12 @@
 #include <memory>
 #include <utility>
 
-#include "base/counted.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "control/control.h"
-#include "policy/dimension.h"
+#include "policy/key_name.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr Micros kSecond{1'000'000};
@@ -21,13 +21,12 @@ Micros whole_seconds(Micros time) { return (time + kSecond - Micros{1}) / kSecon
 tl::unexpected<Error> conflict(std::string message) { return fail(ErrorCode::out_of_range, std::move(message)); }
 
 std::string condition_text(const Condition& condition) {
-  std::string text(to_string(condition.kind));
-  if (!condition.name.empty()) text += ':' + condition.name;
+  std::string values;
   for (const std::string& value : condition.any_of) {
-    text += &value != condition.any_of.data() ? '|' : condition.name.empty() ? ':' : '=';
-    text += condition.kind == AttributeKind::header ? short_hash(value) : value;  // may be a secret
+    values += values.empty() ? "" : "|";
+    values += condition.kind == AttributeKind::header ? short_hash(value) : value;  // may be a secret
   }
-  return text;
+  return policy::attribute_text({.kind = condition.kind, .name = condition.name}, values);
 }
 
 std::string for_people(const Change& change) { return std::to_string(change.id) + ", " + change.what; }
@@ -37,7 +36,8 @@ std::string for_people(const Change& change) { return std::to_string(change.id) 
 Result<Micros> parse_lasting(std::string_view text) {
   constexpr std::size_t kMost = 32;
   const auto wrong = [text] {
-    return fail(ErrorCode::invalid_argument, in_quotes(text) + " is not a duration; write it like 10min, 1h or 7days");
+    return fail(ErrorCode::invalid_argument,
+                base::in_quotes(text) + " is not a duration; write it like 10min, 1h or 7days");
   };
   if (text.empty() || text.size() > kMost) return wrong();
   const auto quota = parse_quota("1/" + std::string(text), Algorithm::fixed_window);
@@ -59,7 +59,8 @@ Result<void> Control::refuse_without_store() const {
   return fail(ErrorCode::unavailable, "Redis is unavailable, so the key is not reset; try again");
 }
 
-Result<Made> Control::make(Change change) {
+Result<Made> Control::make(Change change, std::optional<Micros> lasts) {
+  if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
   auto lock = journal_.lock();
   if (!lock) return fail(std::move(lock.error()));
   return make(*std::move(lock), std::move(change));
@@ -85,12 +86,12 @@ Result<Made> Control::make(Journal::Lock lock, Change change) {
   if (!id) return fail(id.error());
   auto installed = journal_.readings() == before ? install(*next) : refresh();
   if (!installed) return fail(std::move(installed.error()));
-  log(LogLevel::info, "runtime change made",
-      {{"id", std::to_string(*id)},
-       {"what", change.what},
-       {"who", change.by.who},
-       {"from", change.by.from},
-       {"reason", change.by.reason}});
+  log::log(log::LogLevel::info, "runtime change made",
+           {{"id", std::to_string(*id)},
+            {"what", change.what},
+            {"who", change.by.who},
+            {"from", change.by.from},
+            {"reason", change.by.reason}});
   return Made{*id, *std::move(installed)};
 }
 
@@ -128,7 +129,7 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
     for (const std::string& line : changes.refused) message += "\n  " + line;
     return conflict(std::move(message));
   }
-  const std::string what = "config with " + counted(policy->rules.size(), "rule") + ", over the file";
+  const std::string what = "config with " + base::counted(policy->rules.size(), "rule") + ", over the file";
   return make(*std::move(held), {.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
 }
 
@@ -137,42 +138,39 @@ Result<Made> Control::set_mode(std::string_view rule, std::string_view mode, std
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   if (!parse_mode(mode)) {
-    return fail(ErrorCode::invalid_argument, "unknown mode " + in_quotes(mode) + "; use enforce, shadow or off");
+    return fail(ErrorCode::invalid_argument, "unknown mode " + base::in_quotes(mode) + "; use enforce, shadow or off");
   }
   const Policy policy = gate_.policy();
   std::vector<std::string_view> names;
   for (const Rule& one : policy.rules) names.push_back(one.name);
   if (std::ranges::find(names, rule) == names.end()) {
-    const std::string_view meant = nearest(rule, names);
-    return fail(ErrorCode::not_found, "there is no rule " + in_quotes(rule, 64) +
+    const std::string_view meant = base::nearest(rule, names);
+    return fail(ErrorCode::not_found, "there is no rule " + base::in_quotes(rule, 64) +
                                           (meant.empty() ? "" : ", did you mean " + std::string(meant) + "?"));
   }
   Change change{.by = by, .kind = ChangeKind::mode, .rule = std::string(rule), .value = std::string(mode)};
   change.what = "rule " + change.rule + ": " + change.value;
-  if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
-  return make(std::move(change));
+  return make(std::move(change), lasts);
 }
 
 Result<Made> Control::set_kill_switch(bool on, std::optional<Micros> lasts, const Author& by) {
   const std::lock_guard lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
-  Change change{.by = by,
-                .kind = ChangeKind::kill_switch,
-                .what = on ? "kill switch on: all rules off" : "kill switch off",
-                .value = on ? "on" : "off"};
-  if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
-  return make(std::move(change));
+  return make({.by = by,
+               .kind = ChangeKind::kill_switch,
+               .what = on ? "kill switch on: all rules off" : "kill switch off",
+               .value = on ? "on" : "off"},
+              lasts);
 }
 
 Result<Made> Control::change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by) {
   const std::lock_guard lock(changing_);
-  if (!log_level_of(level)) {
-    return fail(ErrorCode::invalid_argument, "unknown level " + in_quotes(level) + "; use debug, info, warn or error");
+  if (!log::log_level_of(level)) {
+    return fail(ErrorCode::invalid_argument,
+                "unknown level " + base::in_quotes(level) + "; use debug, info, warn or error");
   }
-  Change change{.by = by, .kind = ChangeKind::log_level, .value = std::string(level)};
-  change.what = "log level " + change.value;
-  if (lasts) change.until = whole_seconds(limiter_.now() + *lasts);
-  return make(std::move(change));
+  const std::string value(level);
+  return make({.by = by, .kind = ChangeKind::log_level, .what = "log level " + value, .value = value}, lasts);
 }
 
 Result<Change> Control::ban(const Request& request, Micros lasts, const Author& by, Force force) {
@@ -224,7 +222,7 @@ Result<bool> Control::reset(std::string_view rule, const Request& request, const
                       .kind = ChangeKind::undo,
                       .what = "not done: " + std::to_string(noted->id) + ", " + what,
                       .undoes = noted->id});
-  if (!undone) log(LogLevel::error, "cannot record that a reset failed", {{"id", std::to_string(noted->id)}});
+  if (!undone) log::log(log::LogLevel::error, "cannot record that a reset failed", {{"id", std::to_string(noted->id)}});
   return done;
 }
 
@@ -260,4 +258,4 @@ Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, st
               {.by = by, .kind = ChangeKind::undo, .what = "undo " + for_people(target), .undoes = target.id});
 }
 
-}  // namespace weir
+}  // namespace weir::control

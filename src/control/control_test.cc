@@ -8,12 +8,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <mutex>
 #include <thread>
 
 #include "control_fixture.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr const char* kRules =
@@ -26,7 +25,7 @@ struct ControlTest : ControlFixture {
     folder.write("w.yaml", kRules);
     restart();
   }
-  void TearDown() override { set_log_level(LogLevel::info); }
+  void TearDown() override { log::set_log_level(log::LogLevel::info); }
 
   Mode mode_of(const std::string& rule) const {
     for (const Rule& one : gate->policy().rules) {
@@ -44,9 +43,16 @@ struct ControlTest : ControlFixture {
     std::uint64_t undoes = 0;
     return control->undo(id, alice, undoes);
   }
+  // The line of a change that bans the user `u` + `id` for an hour.
+  std::string ban_line(std::uint64_t id, const std::string& rule) const {
+    const std::string user = "u" + std::to_string(id);
+    const Micros until = clock->now() + Micros{3'600'000'000};
+    const std::string text = *ban_text(rule, {.user = user}, alice, until);
+    return to_line({.id = id, .kind = ChangeKind::ban, .until = until, .rule = rule, .text = text});
+  }
 };
 
-TEST_F(ControlTest, AModeIsChangedKeptAndUndone) {
+TEST_F(ControlTest, AModeChangeIsAppliedStoredAndUndone) {
   const auto made = control->set_mode("login", "off", {}, alice);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->changes, std::vector<std::string>{"changed: login"});
@@ -64,16 +70,16 @@ TEST_F(ControlTest, AModeIsChangedKeptAndUndone) {
   EXPECT_EQ(rules[0].configured_mode, "enforce");
   ASSERT_TRUE(undo());
   EXPECT_EQ(mode_of("login"), Mode::enforce);
-  EXPECT_EQ(undo(made->id).error().code, ErrorCode::out_of_range) << "only once";
-  EXPECT_EQ(undo().error().code, ErrorCode::not_found) << "nothing holds any more";
+  EXPECT_EQ(undo(made->id).error().code, ErrorCode::out_of_range) << "a change can be undone only once";
+  EXPECT_EQ(undo().error().code, ErrorCode::not_found) << "no change is in effect";
   restart();
   EXPECT_EQ(mode_of("login"), Mode::enforce);
   EXPECT_EQ(control->changes(10).size(), 2U);
-  ASSERT_TRUE(undo(2)) << "an undoing can be undone";
+  ASSERT_TRUE(undo(2)) << "an undo can be undone";
   EXPECT_EQ(mode_of("login"), Mode::off);
 }
 
-TEST_F(ControlTest, RefusesRulesAndModesThatAreNone) {
+TEST_F(ControlTest, RefusesUnknownRulesAndModes) {
   const auto made = control->set_mode("logn", "off", {}, alice);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().message, "there is no rule 'logn', did you mean login?");
@@ -81,7 +87,7 @@ TEST_F(ControlTest, RefusesRulesAndModesThatAreNone) {
   EXPECT_EQ(folder.read("j"), "");
 }
 
-TEST_F(ControlTest, WhatIsForATimeEndsByItselfAlsoWithoutAProcess) {
+TEST_F(ControlTest, ATemporaryChangeExpiresEvenWhileNoProcessRuns) {
   ASSERT_TRUE(control->set_mode("login", "off", Micros{600'000'000}, alice));
   clock->advance(Micros{599'000'000});
   control->tick();
@@ -100,7 +106,7 @@ TEST_F(ControlTest, WhatIsForATimeEndsByItselfAlsoWithoutAProcess) {
   EXPECT_EQ(mode_of("login"), Mode::enforce);
 }
 
-TEST_F(ControlTest, TheKillSwitchLetsEverythingPass) {
+TEST_F(ControlTest, TheKillSwitchAllowsEveryRequest) {
   ASSERT_TRUE(control->ban({.user = "mallory"}, Micros{3'600'000'000}, alice));
   EXPECT_FALSE(passes({.user = "mallory"}));
   ASSERT_TRUE(control->set_kill_switch(true, {}, alice));
@@ -111,7 +117,7 @@ TEST_F(ControlTest, TheKillSwitchLetsEverythingPass) {
   EXPECT_EQ(mode_of("login"), Mode::enforce);
 }
 
-TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
+TEST_F(ControlTest, ABanLastsForItsDurationAndSurvivesARestart) {
   const auto ban = control->ban({.ip = "192.0.2.1"}, Micros{3'600'000'000}, alice);
   ASSERT_TRUE(ban) << ban.error().message;
   EXPECT_EQ(ban->rule, "ban-1");
@@ -123,7 +129,7 @@ TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
   EXPECT_FALSE(passes({.ip = "192.0.2.1"}));
   EXPECT_EQ(control->status().rules, 3U);
   clock->advance(Micros{3'601'000'000});
-  EXPECT_TRUE(passes({.ip = "192.0.2.1"})) << "to the second, whichever thread ticks";
+  EXPECT_TRUE(passes({.ip = "192.0.2.1"})) << "the ban ends on time, before any tick";
   control->tick();
   EXPECT_EQ(control->status().rules, 2U);
   ASSERT_TRUE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
@@ -131,17 +137,9 @@ TEST_F(ControlTest, ABanHoldsForItsTimeAndSurvives) {
   EXPECT_TRUE(passes({.user = "m"}));
 }
 
-TEST_F(ControlTest, BansHaveABound) {
+TEST_F(ControlTest, RefusesMoreBansThanTheMaximum) {
   std::string text;
-  for (std::uint64_t id = 1; id <= kBansMax; ++id) {
-    const std::string rule = "ban-" + std::to_string(id), user = "u" + std::to_string(id);
-    const Micros until = clock->now() + Micros{3'600'000'000};
-    text += to_line({.id = id,
-                     .kind = ChangeKind::ban,
-                     .until = until,
-                     .rule = rule,
-                     .text = *ban_text(rule, {.user = user}, alice, until)});
-  }
+  for (std::uint64_t id = 1; id <= kBansMax; ++id) text += ban_line(id, "ban-" + std::to_string(id));
   folder.write("j", text);
   restart();
   EXPECT_FALSE(passes({.user = "u1000"}));
@@ -151,7 +149,7 @@ TEST_F(ControlTest, BansHaveABound) {
 }
 
 // A printed policy may be longer than its source text; it must take effect all the same.
-TEST_F(ControlTest, AFileAsLongAsOneMayBeIsTurnedBannedAndStartedAgain) {
+TEST_F(ControlTest, ChangesAndRestartsWorkWithAConfigOfTheMaximumSize) {
   constexpr std::size_t kSome = 2'000;
   const std::string reason((kPolicyBytesMax - 20) / kSome - 90, 'x');
   std::string text = "rules:\n";
@@ -174,10 +172,10 @@ TEST_F(ControlTest, AFileAsLongAsOneMayBeIsTurnedBannedAndStartedAgain) {
   EXPECT_EQ(control->status().rules, kSome + 1);
   EXPECT_FALSE(passes({.user = "mallory"}));
   folder.write("w.yaml", text + std::string(kPolicyBytesMax, '#'));
-  EXPECT_FALSE(control->reload()) << "a file has its bound all the same";
+  EXPECT_FALSE(control->reload()) << "the maximum size still applies to files";
 }
 
-TEST_F(ControlTest, APolicyLiesOverTheFileUntilItIsUndone) {
+TEST_F(ControlTest, AnAppliedPolicyOverridesTheFileUntilItIsUndone) {
   const std::string text =
       "rules: [{name: login, match: {path: /login}, per: ip, limit: 3/hour}, {name: api, per: user, limit: 999/hour}]";
   const auto made = control->apply_policy(text, Force::no, alice);
@@ -186,15 +184,15 @@ TEST_F(ControlTest, APolicyLiesOverTheFileUntilItIsUndone) {
   EXPECT_EQ(control->status().file_waits_for, made->id);
   folder.write("w.yaml", std::string(kRules) + "  - {name: more, per: ip, limit: 9/s}\n");
   ASSERT_TRUE(control->reload());
-  EXPECT_EQ(gate->policy().rules.size(), 2U) << "the file waits";
+  EXPECT_EQ(gate->policy().rules.size(), 2U) << "the applied config overrides the file";
   restart();
   EXPECT_EQ(gate->policy().rules[0].limits[0].text, "3/hour");
   ASSERT_TRUE(undo());
-  EXPECT_EQ(gate->policy().rules.size(), 3U) << "and is in force";
+  EXPECT_EQ(gate->policy().rules.size(), 3U) << "the file is in effect again";
   EXPECT_EQ(control->status().file_waits_for, 0U);
 }
 
-TEST_F(ControlTest, TheGuardHoldsForFilesAndPoliciesAndNotForTheSwitches) {
+TEST_F(ControlTest, MaxChangeAppliesToFilesAndPoliciesButNotToTheKillSwitch) {
   const std::string cut =
       "rules: [{name: login, match: {path: /login}, per: ip, limit: 2/hour}, {name: api, per: user, limit: 1/hour}]";
   EXPECT_EQ(control->apply_policy(cut, Force::no, alice).error().code, ErrorCode::out_of_range);
@@ -210,7 +208,7 @@ TEST_F(ControlTest, TheGuardHoldsForFilesAndPoliciesAndNotForTheSwitches) {
   EXPECT_TRUE(control->set_kill_switch(false, {}, alice));
 }
 
-TEST_F(ControlTest, ABadFileChangesNothingAndIsToldWithItsPlace) {
+TEST_F(ControlTest, AnInvalidFileChangesNothing) {
   ASSERT_TRUE(control->set_mode("login", "shadow", {}, alice));
   for (const std::string& text :
        std::vector<std::string>{"", "rules: []", "rules:\n  - {name: a, limt: 1/s}\n", std::string(2 << 20, ' ')}) {
@@ -224,15 +222,15 @@ TEST_F(ControlTest, ABadFileChangesNothingAndIsToldWithItsPlace) {
   EXPECT_TRUE(control->status().last_reload.ok);
   EXPECT_EQ(control->status().reloads_ok, 1U);
   ASSERT_TRUE(control->reload(ReloadWhen::if_changed));
-  EXPECT_EQ(control->status().reloads_ok, 1U) << "it is as it was";
+  EXPECT_EQ(control->status().reloads_ok, 1U) << "the file has not changed";
   std::filesystem::remove(folder.at("w.yaml"));
   EXPECT_FALSE(control->reload(ReloadWhen::if_changed));
   EXPECT_EQ(control->status().reloads_failed, 5U);
-  EXPECT_TRUE(control->reload(ReloadWhen::if_changed)) << "gone as before: nothing new to tell";
+  EXPECT_TRUE(control->reload(ReloadWhen::if_changed)) << "the file is still missing, so nothing is reported again";
   EXPECT_EQ(control->status().reloads_failed, 5U);
 }
 
-TEST_F(ControlTest, AModeOfARuleThatIsGoneWaitsForIt) {
+TEST_F(ControlTest, AModeChangeWaitsUntilItsRemovedRuleReturns) {
   folder.write("w.yaml", std::string(kRules) + "  - {name: more, per: ip, limit: 9/s}\n");
   ASSERT_TRUE(control->reload());
   ASSERT_TRUE(control->set_mode("more", "off", {}, alice));
@@ -242,38 +240,38 @@ TEST_F(ControlTest, AModeOfARuleThatIsGoneWaitsForIt) {
   EXPECT_FALSE(listed[0].standing.active);
   EXPECT_FALSE(listed[0].has_rule);
   EXPECT_EQ(control->status().changes_active, 0U);
-  EXPECT_EQ(undo().error().code, ErrorCode::not_found) << "nothing that is active can be undone";
+  EXPECT_EQ(undo().error().code, ErrorCode::not_found) << "no active change is left to undo";
   folder.write("w.yaml", std::string(kRules) + "  - {name: more, per: ip, limit: 9/s}\n");
   ASSERT_TRUE(control->reload());
   EXPECT_EQ(mode_of("more"), Mode::off);
 }
 
-TEST_F(ControlTest, ALogLevelHoldsAndGoesBack) {
+TEST_F(ControlTest, ALogLevelIsAppliedAndExpires) {
   ASSERT_TRUE(control->change_log_level("debug", Micros{60'000'000}, alice));
-  EXPECT_EQ(log_level(), LogLevel::debug);
-  EXPECT_EQ(control->status().log_level, LogLevel::debug);
+  EXPECT_EQ(log::log_level(), log::LogLevel::debug);
+  EXPECT_EQ(control->status().log_level, log::LogLevel::debug);
   clock->advance(Micros{61'000'000});
   control->tick();
-  EXPECT_EQ(log_level(), LogLevel::info);
+  EXPECT_EQ(log::log_level(), log::LogLevel::info);
   EXPECT_FALSE(control->change_log_level("loud", {}, alice));
 }
 
-TEST_F(ControlTest, AResetIsKnownAndCannotBeUndone) {
+TEST_F(ControlTest, AResetIsRecordedAndCannotBeUndone) {
   ASSERT_TRUE(control->set_mode("login", "off", {}, alice));
   ASSERT_TRUE(control->reset("login", {.ip = "192.0.2.1"}, "reset login: ip:192.0.2.1", alice));
   EXPECT_EQ(control->changes(1)[0].change.kind, ChangeKind::reset);
   EXPECT_FALSE(undo(2));
-  ASSERT_TRUE(undo()) << "the last one that holds something";
+  ASSERT_TRUE(undo()) << "undo skips the reset and undoes the mode change";
   EXPECT_EQ(mode_of("login"), Mode::enforce);
 }
 
-TEST_F(ControlTest, AResetThatCannotBeNotedIsNotMade) {
+TEST_F(ControlTest, DoesNotResetIfTheJournalCannotBeWritten) {
   const Request request{.ip = "192.0.2.1", .path = "/login"};
   ASSERT_TRUE(gate->check(request) && gate->check(request));
   EXPECT_FALSE(passes(request));
   EXPECT_EQ(control->reset("logn", request, "reset", alice).error().code, ErrorCode::not_found);
   EXPECT_EQ(control->reset("api", request, "reset", alice).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(folder.read("j"), "") << "what is wrong is not noted either";
+  EXPECT_EQ(folder.read("j"), "") << "invalid resets are not recorded";
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -282,12 +280,12 @@ TEST_F(ControlTest, AResetThatCannotBeNotedIsNotMade) {
   const auto reset = control->reset("login", request, "reset", alice);
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_FALSE(reset);
-  EXPECT_FALSE(passes(request)) << "as on a full disk";
+  EXPECT_FALSE(passes(request)) << "the reset was not done, as on a full disk";
   EXPECT_TRUE(*control->reset("login", request, "reset", alice));
   EXPECT_TRUE(passes(request));
 }
 
-TEST_F(ControlTest, ABanOfManyIsToBeForced) {
+TEST_F(ControlTest, ABanOfManyClientsRequiresForce) {
   const Attribute header{"X-Token", "hunter2"};
   for (const Request& request : {Request{.ip = "0.0.0.0/0"}, Request{.ip = "10.0.0.0/7"}, Request{.ip = "::/0"},
                                  Request{.ip = "2001:d00::/24"}, Request{.plan = "free"}, Request{.path = "/login"}}) {
@@ -321,7 +319,7 @@ TEST_F(ControlTest, TwoProcessesOnOneJournalAgree) {
   EXPECT_EQ(mode_of("login"), Mode::enforce);
 }
 
-TEST_F(ControlTest, TwoProcessesThatBanAtOnceAgree) {
+TEST_F(ControlTest, TwoProcessesThatBanConcurrentlyAgree) {
   Gate other_gate(limiter);
   Control other(limiter, other_gate, options);
   ASSERT_TRUE(other.start());
@@ -345,17 +343,17 @@ TEST_F(ControlTest, TwoProcessesThatBanAtOnceAgree) {
   EXPECT_EQ(gate->policy(), other_gate.policy());
 }
 
-TEST_F(ControlTest, WhatAnotherHasChangedIsTakenUpAfterAChangeThatFailed) {
+TEST_F(ControlTest, AppliesChangesOfAnotherProcessAfterAFailedChange) {
   Gate other_gate(limiter);
   Control other(limiter, other_gate, options);
   ASSERT_TRUE(other.start());
   ASSERT_TRUE(other.set_mode("login", "off", {}, alice));
-  EXPECT_FALSE(undo(77)) << "which has read the journal";
+  EXPECT_FALSE(undo(77)) << "the failed undo has read the journal";
   control->tick();
   EXPECT_EQ(mode_of("login"), Mode::off);
 }
 
-TEST_F(ControlTest, ABanFindsANameThatIsFree) {
+TEST_F(ControlTest, ABanGetsAFreeRuleName) {
   folder.write("w.yaml", std::string(kRules) + "  - {name: ban-1, per: ip, limit: 9/s}\n");
   ASSERT_TRUE(control->reload());
   const auto ban = control->ban({.user = "m"}, Micros{3'600'000'000}, alice);
@@ -366,18 +364,8 @@ TEST_F(ControlTest, ABanFindsANameThatIsFree) {
 }
 
 // As in a journal that two processes wrote at once.
-TEST_F(ControlTest, StartsWithTwoBansOfOneName) {
-  const Micros until = clock->now() + Micros{3'600'000'000};
-  std::string text;
-  for (const std::uint64_t id : {1U, 2U}) {
-    const std::string user = "u" + std::to_string(id);
-    text += to_line({.id = id,
-                     .kind = ChangeKind::ban,
-                     .until = until,
-                     .rule = "ban-1",
-                     .text = *ban_text("ban-1", {.user = user}, alice, until)});
-  }
-  folder.write("j", text);
+TEST_F(ControlTest, StartsWithTwoBansOfTheSameName) {
+  folder.write("j", ban_line(1, "ban-1") + ban_line(2, "ban-1"));
   restart();
   EXPECT_FALSE(passes({.user = "u1"}));
   EXPECT_FALSE(passes({.user = "u2"}));
@@ -398,7 +386,7 @@ class CreepingClock : public Clock {
   mutable Micros now_;
 };
 
-TEST_F(ControlTest, WhatIsForATimeEndsWhenItsEndFallsIntoItsMaking) {
+TEST_F(ControlTest, ATemporaryChangeExpiresEvenIfItsEndPassesWhileItIsMade) {
   const auto creeping = std::make_shared<CreepingClock>(Micros{1'800'000'000'000'000});
   Limiter slow(LimiterOptions{creeping, 1000});
   Gate slow_gate(slow);
@@ -412,7 +400,7 @@ TEST_F(ControlTest, WhatIsForATimeEndsWhenItsEndFallsIntoItsMaking) {
   }
 }
 
-TEST_F(ControlTest, ADamagedJournalIsNoReasonToForgetWhatItSaid) {
+TEST_F(ControlTest, DoesNotStartWithADamagedJournal) {
   ASSERT_TRUE(control->set_mode("login", "off", {}, alice));
   ASSERT_TRUE(control->set_mode("api", "off", {}, alice));
   std::string text = folder.read("j");
@@ -426,7 +414,7 @@ TEST_F(ControlTest, ADamagedJournalIsNoReasonToForgetWhatItSaid) {
       << started.error().message;
 }
 
-TEST_F(ControlTest, WithoutAConfigThereIsNothingToChangeButTheLog) {
+TEST_F(ControlTest, WithoutAConfigOnlyTheLogLevelCanBeChanged) {
   options = {};
   restart();
   EXPECT_FALSE(control->set_mode("login", "off", {}, alice));
@@ -436,7 +424,7 @@ TEST_F(ControlTest, WithoutAConfigThereIsNothingToChangeButTheLog) {
   EXPECT_TRUE(control->change_log_level("warn", {}, alice));
 }
 
-TEST_F(ControlTest, ValidatesWithoutAnEffect) {
+TEST_F(ControlTest, ValidatingChangesNothing) {
   const auto good = control->validate("rules: [{name: login, match: {path: /login}, per: ip, limit: 1/day}]");
   EXPECT_TRUE(good.ok);
   EXPECT_FALSE(good.changes.empty());
@@ -447,7 +435,7 @@ TEST_F(ControlTest, ValidatesWithoutAnEffect) {
   EXPECT_EQ(gate->policy().rules.size(), 2U);
 }
 
-TEST(Lasting, IsReadInUnits) {
+TEST(Lasting, ParsesDurationsWithUnits) {
   EXPECT_EQ(parse_lasting("10min")->count(), 600'000'000);
   EXPECT_EQ(parse_lasting("1h")->count(), 3'600'000'000);
   EXPECT_EQ(parse_lasting("7d")->count(), 7 * 86'400'000'000);
@@ -492,9 +480,9 @@ class SlowList final : public SharedChanges {
   bool is_slow_ = false, is_asked_ = false, was_let_go_ = true;
 };
 
-TEST_F(ControlTest, AChangeThatTheFleetDoesNotHaveIsKnownAsOurOwn) {
+TEST_F(ControlTest, CountsChangesThatTheFleetDoesNotHaveYet) {
   const auto alone = control->set_mode("login", "off", {}, alice);
-  EXPECT_TRUE(control->is_shared(alone->id)) << "there are no others";
+  EXPECT_TRUE(control->is_shared(alone->id)) << "without a fleet, every change counts as shared";
   SlowList list;
   options.shared = &list;
   restart();
@@ -506,7 +494,7 @@ TEST_F(ControlTest, AChangeThatTheFleetDoesNotHaveIsKnownAsOurOwn) {
   control.reset();
 }
 
-TEST_F(ControlTest, NobodyWaitsForAFleetThatDoesNotAnswer) {
+TEST_F(ControlTest, ReadersDoNotWaitForAFleetThatDoesNotAnswer) {
   SlowList list;
   options.shared = &list;
   restart();
@@ -515,10 +503,10 @@ TEST_F(ControlTest, NobodyWaitsForAFleetThatDoesNotAnswer) {
   list.wait_until_asked();
   EXPECT_TRUE(control->changes(10).empty());
   EXPECT_EQ(control->rules().size(), 2U);
-  EXPECT_TRUE(list.let_go()) << "they were read when it had given up";
+  EXPECT_TRUE(list.let_go()) << "the readers must not have waited for the list";
   ticking.join();
   control.reset();
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

@@ -7,7 +7,7 @@
 #include "control/control.h"
 #include "control/file_watch.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 std::string mode_text(const Rule& rule) {
@@ -18,7 +18,7 @@ std::string mode_text(const Rule& rule) {
 }  // namespace
 
 ControlStatus Control::status() const {
-  const std::lock_guard told(told_);
+  const std::lock_guard status_lock(status_mutex_);
   return status_;
 }
 
@@ -114,4 +114,4 @@ Validation Control::validate(std::string_view text) const {
   return out;
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -10,7 +10,7 @@
 #include "control/config_file.h"
 #include "control/file_watch.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,12 +42,13 @@ std::error_code walk(const std::string& root, See see) {
 
 }  // namespace
 
-Result<std::vector<EnvoyFile>> read_envoy_files(const std::string& path) {
+Result<std::vector<envoy::EnvoyFile>> read_envoy_files(const std::string& path) {
   std::error_code error;
   std::vector<std::string> names;
+  std::string root;
   if (fs::is_directory(path, error)) {
     // Resolves links once, so that all files belong to one state of the folder.
-    const std::string root = fs::canonical(path, error).string();
+    root = fs::canonical(path, error).string();
     if (error) return cannot_list(path, error);
     error = walk(root, [&](const fs::directory_entry& entry) {
       std::error_code ignored;
@@ -59,12 +60,11 @@ Result<std::vector<EnvoyFile>> read_envoy_files(const std::string& path) {
   } else {
     names.push_back(path);
   }
-  if (names.size() > kEnvoyFilesMax) {
+  if (names.size() > envoy::kEnvoyFilesMax) {
     return fail(ErrorCode::out_of_range, path + ": contains " + std::to_string(names.size()) + " files; at most " +
-                                             std::to_string(kEnvoyFilesMax) + " are allowed");
+                                             std::to_string(envoy::kEnvoyFilesMax) + " are allowed");
   }
-  const std::string root = fs::is_directory(path, error) ? fs::canonical(path, error).string() : std::string();
-  std::vector<EnvoyFile> files;
+  std::vector<envoy::EnvoyFile> files;
   std::size_t bytes = 0;
   for (const std::string& name : names) {
     auto text = read_config(name);
@@ -100,10 +100,10 @@ std::set<std::string> envoy_folders(const std::string& path) {
   return folders;
 }
 
-Result<EnvoyLoaded> load_envoy(const std::vector<EnvoyFile>& files, Algorithm algorithm) {
-  auto config = parse_envoy(files);
+Result<EnvoyLoaded> load_envoy(const std::vector<envoy::EnvoyFile>& files, Algorithm algorithm) {
+  auto config = envoy::parse_envoy(files);
   if (!config) return fail(std::move(config.error()));
-  auto rules = EnvoyRules::compile(*config, algorithm);
+  auto rules = envoy::EnvoyRules::compile(*config, algorithm);
   if (!rules) return fail(std::move(rules.error()));
   return EnvoyLoaded{*std::move(rules), std::move(config->warnings)};
 }
@@ -113,4 +113,4 @@ std::string envoy_path(const EnvoyImport& import, const std::string& config) {
   return (fs::path(config).parent_path() / import.path).string();
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -17,26 +17,26 @@
 #include "weir/policy.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::control {
 
 inline constexpr std::size_t kEnvoyBytesMax = std::size_t{16} << 20;  // of all files
 inline constexpr std::size_t kEnvoyFoldersMax = 1'000;
 
 // Sorted by name. It is an error if there are none.
-Result<std::vector<EnvoyFile>> read_envoy_files(const std::string& path);
+Result<std::vector<envoy::EnvoyFile>> read_envoy_files(const std::string& path);
 
 // The folders to watch for changes of the files.
 std::set<std::string> envoy_folders(const std::string& path);
 
 struct EnvoyLoaded {
-  std::shared_ptr<const EnvoyRules> rules{};
+  std::shared_ptr<const envoy::EnvoyRules> rules{};
   std::vector<std::string> warnings{};
 };
 
 // The compiled rules. The error has one line per mistake.
-Result<EnvoyLoaded> load_envoy(const std::vector<EnvoyFile>& files, Algorithm algorithm);
+Result<EnvoyLoaded> load_envoy(const std::vector<envoy::EnvoyFile>& files, Algorithm algorithm);
 
 // The path of a config's import, relative to the config's folder.
 std::string envoy_path(const EnvoyImport& import, const std::string& config);
 
-}  // namespace weir
+}  // namespace weir::control

@@ -5,22 +5,22 @@
 
 #include <filesystem>
 
-#include "control/test_folder.h"
+#include "base/folder_fixture.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string names_of(const Result<std::vector<EnvoyFile>>& files) {
+std::string names_of(const Result<std::vector<envoy::EnvoyFile>>& files) {
   if (!files) return files.error().message;
   std::string out;
-  for (const EnvoyFile& file : *files) out += file.name.substr(file.name.rfind("weir-admin-") + 18) + ' ';
+  for (const envoy::EnvoyFile& file : *files) out += file.name.substr(file.name.rfind("weir-test-") + 17) + ' ';
   return out;
 }
 
-TEST(EnvoyFiles, AreAllBelowTheFolderInTheOrderOfTheirNames) {
-  const TestFolder folder;
+TEST(EnvoyFiles, AreReadFromTheWholeFolderSortedByName) {
+  const base::TestFolder folder;
   fs::create_directories(folder.at("config/more"));
   fs::create_directories(folder.at("config/.git"));
   for (const char* name : {"b.yaml", "a.yml", "more/c.json", ".hidden.yaml", ".git/d.yaml", "README.md"}) {
@@ -33,7 +33,7 @@ TEST(EnvoyFiles, AreAllBelowTheFolderInTheOrderOfTheirNames) {
 }
 
 TEST(EnvoyFiles, FollowLinksToTheFolderAndToFiles) {
-  const TestFolder folder;
+  const base::TestFolder folder;
   fs::create_directories(folder.at("..1"));
   folder.write("..1/edge.yaml", "one");
   fs::create_symlink("..1", folder.at("..data"));
@@ -49,15 +49,15 @@ TEST(EnvoyFiles, FollowLinksToTheFolderAndToFiles) {
 }
 
 TEST(EnvoyFiles, AreRefusedWhenThereAreNone) {
-  const TestFolder folder;
+  const base::TestFolder folder;
   fs::create_directories(folder.at("empty"));
   EXPECT_NE(names_of(read_envoy_files(folder.at("empty"))).find("contains no .yaml, .yml or .json file"),
             std::string::npos);
   EXPECT_NE(names_of(read_envoy_files(folder.at("nowhere"))).find("cannot be opened"), std::string::npos);
-  EXPECT_FALSE(envoy_folders(folder.at("nowhere")).empty()) << "it may come";
+  EXPECT_FALSE(envoy_folders(folder.at("nowhere")).empty()) << "the path may appear later";
 }
 
-TEST(EnvoyFiles, LieBesideTheConfigThatImportsThem) {
+TEST(EnvoyFiles, ArePathsRelativeToTheConfig) {
   EXPECT_EQ(envoy_path({.path = "envoy"}, "etc/weir.yaml"), "etc/envoy");
   EXPECT_EQ(envoy_path({.path = "envoy"}, "weir.yaml"), "envoy");
   EXPECT_EQ(envoy_path({.path = "/srv/envoy"}, "etc/weir.yaml"), "/srv/envoy");
@@ -65,4 +65,4 @@ TEST(EnvoyFiles, LieBesideTheConfigThatImportsThem) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

@@ -9,20 +9,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr int kQuietMs = 60;     // programs save a file in several steps
-constexpr int kQuietTries = 20;  // but not endlessly
+constexpr int kQuietTries = 20;  // at most this many pauses
 constexpr int kLinksMax = 40;
 
 std::vector<std::string> parts_of(const fs::path& path) {
@@ -67,29 +66,22 @@ std::set<std::string> FileWatch::folders_of(const std::string& path) {
 
 FileWatch::FileWatch(const std::string& path) : FileWatch([path] { return folders_of(path); }) {}
 
-FileWatch::FileWatch(Folders wanted) : wanted_(std::move(wanted)) {
-  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+FileWatch::FileWatch(Folders wanted) : wanted_(std::move(wanted)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   follow();
-}
-
-FileWatch::~FileWatch() {
-  if (events_ >= 0) close(events_);
-  if (wake_ >= 0) close(wake_);
 }
 
 // Returns whether the path now goes through other folders. A new set of watches is simpler than an updated one.
 bool FileWatch::follow() {
   if (!wanted_) return false;
   std::set<std::string> folders = wanted_();
-  if (events_ >= 0 && folders == folders_) return false;
-  const int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (events < 0) return false;
+  if (events_ && folders == folders_) return false;
+  base::Descriptor events(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!events) return false;
   for (const std::string& folder : folders) {
-    inotify_add_watch(events, folder.c_str(),
+    inotify_add_watch(events.get(), folder.c_str(),
                       IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF);
   }
-  if (events_ >= 0) close(events_);
-  events_ = events;
+  events_ = std::move(events);
   folders_ = std::move(folders);
   return true;
 }
@@ -98,17 +90,17 @@ bool FileWatch::follow() {
 bool FileWatch::drain() const {
   alignas(inotify_event) std::array<char, 4096> room{};
   bool any = false;
-  while (events_ >= 0 && read(events_, room.data(), room.size()) > 0) any = true;
+  while (events_ && read(events_.get(), room.data(), room.size()) > 0) any = true;
   return any;
 }
 
 bool FileWatch::wait(int timeout_ms) {
   const bool leads_elsewhere = follow();
-  std::array<pollfd, 2> wanted = {{{wake_, POLLIN, 0}, {events_, POLLIN, 0}}};
+  std::array<pollfd, 2> wanted = {{{wake_.get(), POLLIN, 0}, {events_.get(), POLLIN, 0}}};
   if (!leads_elsewhere) {
     if (poll(wanted.data(), wanted.size(), timeout_ms) <= 0) return false;
     std::uint64_t times = 0;
-    if ((wanted[0].revents & POLLIN) != 0 && read(wake_, &times, sizeof times) < 0) return false;
+    if ((wanted[0].revents & POLLIN) != 0 && read(wake_.get(), &times, sizeof times) < 0) return false;
     if (!drain()) return false;
   }
   for (int i = 0; i < kQuietTries; ++i) {
@@ -122,7 +114,7 @@ bool FileWatch::wait(int timeout_ms) {
 
 void FileWatch::wake() const {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t put = write(wake_, &one, sizeof one);
+  [[maybe_unused]] const ssize_t put = write(wake_.get(), &one, sizeof one);
 }
 
-}  // namespace weir
+}  // namespace weir::control

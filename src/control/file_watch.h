@@ -10,7 +10,9 @@
 #include <set>
 #include <string>
 
-namespace weir {
+#include "base/descriptor.h"
+
+namespace weir::control {
 
 class FileWatch {
  public:
@@ -19,9 +21,6 @@ class FileWatch {
   explicit FileWatch(const std::string& path);
   // Watches the folders that `wanted` returns at the time. Empty: watches nothing, but wait() still works.
   explicit FileWatch(Folders wanted);
-  ~FileWatch();
-  FileWatch(const FileWatch&) = delete;
-  FileWatch& operator=(const FileWatch&) = delete;
 
   // Waits until something has happened in one of the folders and then nothing for a moment, or wake() is called, or
   // the time is over. True in the first case.
@@ -36,9 +35,9 @@ class FileWatch {
   bool drain() const;
 
   const Folders wanted_;
-  int events_ = -1;
-  int wake_ = -1;
+  base::Descriptor events_;
+  const base::Descriptor wake_;
   std::set<std::string> folders_;
 };
 
-}  // namespace weir
+}  // namespace weir::control

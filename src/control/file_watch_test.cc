@@ -6,17 +6,17 @@
 #include <filesystem>
 #include <thread>
 
-#include "control/test_folder.h"
+#include "base/folder_fixture.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr int kLong = 10'000;
 
-TEST(FileWatch, KnowsTheFoldersOfEveryLink) {
-  const TestFolder folder;
+TEST(FileWatch, FindsTheFoldersOfEveryLink) {
+  const base::TestFolder folder;
   fs::create_directories(folder.at("mount/..1"));
   folder.write("mount/..1/weir.yaml", "a");
   fs::create_symlink("..1", folder.at("mount/..data"));
@@ -27,11 +27,11 @@ TEST(FileWatch, KnowsTheFoldersOfEveryLink) {
   const auto folders = FileWatch::folders_of(folder.at("etc/link.yaml"));
   for (const char* part : {"/etc", "/mount", "/mount/..1"}) EXPECT_TRUE(folders.contains(real + part)) << part;
   fs::create_symlink("loop", folder.at("loop"));
-  EXPECT_FALSE(FileWatch::folders_of(folder.at("loop")).empty()) << "links in a ring come to an end";
+  EXPECT_FALSE(FileWatch::folders_of(folder.at("loop")).empty()) << "a cycle of links ends";
 }
 
 TEST(FileWatch, SeesSavesRenamesRemovalsAndSwappedLinks) {
-  const TestFolder folder;
+  const base::TestFolder folder;
   fs::create_directories(folder.at("..1"));
   fs::create_directories(folder.at("..2"));
   folder.write("..1/w", "a");
@@ -58,7 +58,7 @@ TEST(FileWatch, SeesSavesRenamesRemovalsAndSwappedLinks) {
   EXPECT_FALSE(watch.wait(10));
 }
 
-TEST(FileWatch, CanBeWoken) {
+TEST(FileWatch, WakeEndsAWait) {
   const FileWatch* woken = nullptr;
   FileWatch watch("");
   woken = &watch;
@@ -67,4 +67,4 @@ TEST(FileWatch, CanBeWoken) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

@@ -9,22 +9,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
-#include <map>
 #include <string_view>
 #include <thread>
-#include <utility>
 
-#include "base/fresh_file.h"
+#include "base/file.h"
 #include "control/overlay.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr std::chrono::milliseconds kLockNap{10};
 constexpr int kLockTries = 200;  // two seconds
-constexpr int kNameTries = 10;   // it is never shortened so often in a row
+constexpr int kNameTries = 10;   // other processes do not replace the file this often in a row
 // Extra bytes of a line in the fleet's list, where it gets a link and perhaps a longer id.
 constexpr std::size_t kLinkRoom = 128;
 
@@ -32,30 +29,13 @@ tl::unexpected<Error> failed(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
 }
 
-// Makes a rename or a new file durable.
-void sync_folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
-  const int handle = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (handle < 0) return;
-  fsync(handle);
-  close(handle);
-}
-
 // Changes to one thing form layers, visited from the newest. A change that a newer one covers for its whole duration
 // takes effect again only through an undo.
 class Layers {
  public:
   bool is_worth_keeping(const Change& change) {
-    switch (change.kind) {
-      case ChangeKind::undo:
-      case ChangeKind::reset:
-        return false;
-      case ChangeKind::ban:
-        return true;
-      default:
-        break;
-    }
+    if (change.kind == ChangeKind::undo || change.kind == ChangeKind::reset) return false;
+    if (change.kind == ChangeKind::ban) return true;
     Thing& thing = things_[{change.kind, change.kind == ChangeKind::mode ? change.rule : std::string()}];
     const Micros until = change.until.value_or(Micros::max());
     if (until <= thing.covered_until) return ++thing.covered <= Journal::kLayersKept;
@@ -90,10 +70,6 @@ Result<Journal::Lock> Journal::Lock::take(int file, const std::string& path) {
   return Lock(file);
 }
 
-Journal::~Journal() {
-  if (file_ >= 0) close(file_);
-}
-
 Result<void> Journal::open(std::string path, SharedChanges* shared) {
   path_ = std::move(path);
   shared_ = shared;
@@ -108,37 +84,35 @@ Result<void> Journal::open(std::string path, SharedChanges* shared) {
 // A symbolic link is refused, not followed: a user who may write to the folder could redirect it to any of our files.
 Result<void> Journal::reopen() {
   constexpr int kFlags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
-  int file = ::open(path_.c_str(), kFlags);
-  if (file < 0 && errno == ENOENT) {
-    file = ::open(path_.c_str(), kFlags | O_CREAT, 0600);
-    if (file >= 0) sync_folder_of(path_);
+  base::Descriptor file(::open(path_.c_str(), kFlags));
+  if (!file && errno == ENOENT) {
+    file = base::Descriptor(::open(path_.c_str(), kFlags | O_CREAT, 0600));
+    if (file) base::sync_folder_of(path_);
   }
-  if (file < 0 && errno == ELOOP) {
+  if (!file && errno == ELOOP) {
     return fail(ErrorCode::unavailable, path_ + ": is a symbolic link; give --changes the path of the file itself");
   }
-  if (file < 0) return failed(path_, "cannot be opened for reading and writing");
+  if (!file) return failed(path_, "cannot be opened for reading and writing");
   struct stat about {};
-  if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
-    close(file);
+  if (fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
     return fail(ErrorCode::unavailable, path_ + ": is not a regular file; give --changes another path");
   }
-  if (file_ >= 0) close(file_);
-  file_ = file;
+  file_ = std::move(file);
   size_ = -1;
   return {};
 }
 
-// Call it with the lock. Text after the last newline is half a line whose writer is gone.
+// Call it with the lock. Text after the last newline is a half-written line of a process that has ended.
 Result<void> Journal::read_all() {
   struct stat about {};
-  if (fstat(file_, &about) != 0) return failed(path_, "cannot be read");
+  if (fstat(file_.get(), &about) != 0) return failed(path_, "cannot be read");
   if (static_cast<std::size_t>(about.st_size) > kFileMax) {
     return fail(ErrorCode::out_of_range,
                 path_ + ": is longer than 128 MiB, so it is not a changes file; give --changes another path");
   }
   std::string text(static_cast<std::size_t>(about.st_size), '\0');
   for (std::size_t at = 0; at < text.size();) {
-    const ssize_t got = pread(file_, text.data() + at, text.size() - at, static_cast<off_t>(at));
+    const ssize_t got = pread(file_.get(), text.data() + at, text.size() - at, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return failed(path_, "cannot be read");
     at += static_cast<std::size_t>(got);
@@ -168,7 +142,7 @@ Result<void> Journal::take_lines(const std::string& text) {
       return fail(ErrorCode::invalid_argument,
                   path_ + ": is not a changes file, so it is left unchanged; give --changes a new file");
     }
-    if (ftruncate(file_, static_cast<off_t>(begin)) != 0)
+    if (ftruncate(file_.get(), static_cast<off_t>(begin)) != 0)
       return failed(path_, "its half-written last line cannot be dropped");
     dropped_ = path_ + ':' + std::to_string(std::max<std::size_t>(number, 1)) +
                ": the last line is damaged or half-written, and was dropped";
@@ -183,31 +157,25 @@ Journal::Name Journal::name_is() const {
   struct stat mine {
   }, named{};
   if (lstat(path_.c_str(), &named) != 0) return Name::gone;
-  const bool is_ours = fstat(file_, &mine) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+  const bool is_ours = fstat(file_.get(), &mine) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
   return is_ours ? Name::ours : Name::another;
 }
 
 bool Journal::has_grown() const {
   struct stat about {};
-  return fstat(file_, &about) != 0 || about.st_size != size_;
+  return fstat(file_.get(), &about) != 0 || about.st_size != size_;
 }
 
 // Ensures that the open file is the one under our name: another process may have shortened it, or a user removed it.
-Result<void> Journal::put_right() {
-  switch (name_is()) {
-    case Name::ours:
-      return {};
-    case Name::another:
-      return reopen();
-    case Name::gone:
-      return make_anew();
-  }
-  return {};
+Result<void> Journal::open_current() {
+  const Name name = name_is();
+  if (name == Name::another) return reopen();
+  return name == Name::gone ? recreate() : Result<void>{};
 }
 
 // Of all processes that have the file open, only one recreates it; the others find it.
-Result<void> Journal::make_anew() {
-  auto locked = Lock::take(file_, path_);
+Result<void> Journal::recreate() {
+  auto locked = Lock::take(file_.get(), path_);
   if (!locked) return fail(std::move(locked.error()));
   if (name_is() != Name::gone) return {};
   if (has_grown()) {
@@ -218,15 +186,15 @@ Result<void> Journal::make_anew() {
 
 Result<Journal::Lock> Journal::lock() {
   auto locked = lock_file();
-  if (locked && shared_ != nullptr) (void)meet(*locked);  // if it is unavailable, catch_up() reports it
+  if (locked && shared_ != nullptr) (void)sync_with_list(*locked);  // if it is unavailable, catch_up() reports it
   return locked;
 }
 
 Result<Journal::Lock> Journal::lock_file() {
-  if (file_ < 0) return Lock();
+  if (!file_) return Lock();
   for (int tries = 0; tries < kNameTries; ++tries) {
-    if (auto right = put_right(); !right) return fail(std::move(right.error()));
-    auto locked = Lock::take(file_, path_);
+    if (auto right = open_current(); !right) return fail(std::move(right.error()));
+    auto locked = Lock::take(file_.get(), path_);
     if (!locked) return locked;
     if (name_is() != Name::ours) continue;
     if (has_grown()) {
@@ -243,23 +211,23 @@ Result<bool> Journal::catch_up() {
 
 Result<bool> Journal::catch_up(const Result<SharedChanges::Lines>& seen) {
   const bool has_shared_news = shared_ != nullptr && seen && has_news(*seen);
-  const bool has_file_news = file_ >= 0 && (name_is() != Name::ours || has_grown());
+  const bool has_file_news = file_ && (name_is() != Name::ours || has_grown());
   if (!has_file_news && !has_shared_news) return seen ? Result<bool>(false) : fail(seen.error());
   const std::uint64_t before = readings_;
   auto locked = lock_file();
   if (!locked) return fail(std::move(locked.error()));
   if (has_shared_news) {
-    if (auto met = meet(*locked); !met) return fail(std::move(met.error()));
+    if (auto synced = sync_with_list(*locked); !synced) return fail(std::move(synced.error()));
   }
   return readings_ != before;
 }
 
 // Writes all of it to disk, or nothing.
 Result<void> Journal::write_line(const std::string& line) {
-  const bool is_written = file_ < 0 || (write_all(file_, line) && fdatasync(file_) == 0);
+  const bool is_written = !file_ || (base::write_all(file_.get(), line) && fdatasync(file_.get()) == 0);
   if (!is_written) {
     const auto error = failed(path_, "the change cannot be stored, so it is not made");
-    if (ftruncate(file_, size_) != 0) size_ = -1;  // re-read and drop the half line before the next one
+    if (ftruncate(file_.get(), size_) != 0) size_ = -1;  // re-read and drop the half line before the next one
     return error;
   }
   size_ += static_cast<off_t>(line.size());
@@ -283,7 +251,7 @@ Result<std::uint64_t> Journal::append(Lock lock, Change change) {
   }
   if (auto written = write_line(line); !written) return fail(std::move(written.error()));
   changes_.push_back(std::move(change));
-  if (shared_ != nullptr && is_reached_) (void)meet(lock);  // if it is unavailable, the list gets it later
+  if (shared_ != nullptr && is_reached_) (void)sync_with_list(lock);  // if it is unavailable, the list gets it later
   shorten(lock);
   return followed_;
 }
@@ -323,38 +291,27 @@ Journal::Kept Journal::worth_keeping(Micros now) const {
       is_kept[static_cast<std::size_t>(target - changes_.begin())] = true;
     }
   }
-  Kept kept;
+  std::vector<Change> kept;
   for (std::size_t i = 0; i < changes_.size(); ++i) {
-    if (!is_kept[i]) continue;
-    kept.changes.push_back(changes_[i]);
-    kept.text += to_line(changes_[i]);
+    if (is_kept[i]) kept.push_back(changes_[i]);
   }
-  return kept;
+  return whole(std::move(kept));
 }
 
-// Writes a new file, then renames it: at any moment there is the old one or the new one. The lock reserves `.new`.
+// The lock reserves `.new`.
 Result<void> Journal::replace(Lock& lock, Kept kept) {
-  if (file_ < 0) {
+  if (!file_) {
     changes_ = std::move(kept.changes);
     size_ = static_cast<off_t>(kept.text.size());
     return {};
   }
-  const std::string beside = path_ + ".new";
-  const int file = open_fresh_file(beside);
-  if (file < 0) return failed(beside, "cannot be created");
-  const bool is_written = write_all(file, kept.text) && fsync(file) == 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
-  if (!is_written || std::rename(beside.c_str(), path_.c_str()) != 0) {
-    const auto error = failed(beside, "cannot be written");
-    close(file);
-    unlink(beside.c_str());
-    return error;
-  }
-  sync_folder_of(path_);
-  lock = Lock(file);  // releases the old lock before its file is closed
-  close(std::exchange(file_, file));
+  auto file = base::replace_file(path_, kept.text, ".new", base::FileLock::exclusive);
+  if (!file) return fail(std::move(file.error()));
+  lock = Lock(file->get());  // releases the old lock before its file is closed
+  file_ = *std::move(file);
   size_ = static_cast<off_t>(kept.text.size());
   changes_ = std::move(kept.changes);
   return {};
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -21,11 +21,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "control/change.h"
 #include "control/shared_changes.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::control {
 
 class Journal {
  public:
@@ -38,11 +39,6 @@ class Journal {
 
   // Exclusive access to the file, until its end.
   class Lock;
-
-  Journal() = default;
-  ~Journal();
-  Journal(const Journal&) = delete;
-  Journal& operator=(const Journal&) = delete;
 
   // Creates the file if it does not exist. Empty: in memory. `shared` is the fleet's list and must outlive this; an
   // unavailable list is not an error.
@@ -110,33 +106,33 @@ class Journal {
   Result<void> write_line(const std::string& line);
   Name name_is() const;
   bool has_grown() const;
-  Result<void> put_right();
-  Result<void> make_anew();
+  Result<void> open_current();
+  Result<void> recreate();
   static Kept whole(std::vector<Change> changes);
   Kept worth_keeping(Micros now) const;
   void shorten(Lock& lock);
   Result<void> replace(Lock& lock, Kept kept);
   Result<Lock> lock_file();
-  // Merges the two lists and makes the file a copy. Releases the lock if nothing is left to do under it.
-  Result<void> meet(Lock& lock);
-  Result<void> try_to_meet(Lock& lock);
-  bool is_one_with(const SharedChanges::Lines& found) const;
+  // Merges our changes with the fleet's list, and makes the file a copy of the result.
+  Result<void> sync_with_list(Lock& lock);
+  Result<void> try_to_sync(Lock& lock);
+  bool agrees_with(const SharedChanges::Lines& found) const;
   bool has_news(const SharedChanges::Lines& found) const;
   Result<Merged> merge(const SharedChanges::Lines& found, std::uint64_t from) const;
   Result<void> take_over(Lock& lock, Merged merged);
   std::vector<std::string> notes_on(const Merged& merged) const;
-  Result<bool> hand_on(Lock& lock);
+  Result<bool> append_own(Lock& lock);
   void drop_shared(const Kept& kept);
 
   std::string path_;
-  int file_ = -1;
+  base::Descriptor file_;
   off_t size_ = 0;  // bytes of the file that were read; in memory, bytes of its lines
   std::vector<Change> changes_;
   std::uint64_t readings_ = 0;
   std::string dropped_;
   std::vector<std::string> notes_;
   SharedChanges* shared_ = nullptr;
-  std::optional<std::uint64_t> agreed_;  // the lists are equal up to this id; nothing: they never met
+  std::optional<std::uint64_t> agreed_;  // the lists are equal up to this id; nothing: not compared yet
   bool is_reached_ = false;              // at the last attempt to merge
   std::uint64_t followed_ = 0;           // the id of the change in progress, which may get another id
 };
@@ -160,4 +156,4 @@ class Journal::Lock {
   int file_ = -1;
 };
 
-}  // namespace weir
+}  // namespace weir::control

@@ -11,10 +11,10 @@
 
 #include "control/journal.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
-constexpr int kMeetTries = 10;            // other servers are not faster so often in a row
+constexpr int kSyncTries = 10;            // other servers do not append first this often in a row
 constexpr std::size_t kDropsMax = 1'000;  // in one call
 constexpr std::size_t kNamesMax = 10;     // in one line of the log
 
@@ -67,14 +67,14 @@ std::string few_of(const std::vector<std::string>& names) {
 }  // namespace
 
 // Whether the list has the line at agreed_, and so all lines before it.
-bool Journal::is_one_with(const SharedChanges::Lines& found) const {
+bool Journal::agrees_with(const SharedChanges::Lines& found) const {
   if (!agreed_ || *agreed_ == 0) return agreed_.has_value();
   const auto own = std::ranges::lower_bound(changes_, *agreed_, {}, &Change::id);
   return own != changes_.end() && own->id == *agreed_ && !found.tail.empty() && to_line(*own).ends_with(found.tail);
 }
 
 bool Journal::has_news(const SharedChanges::Lines& found) const {
-  return !is_one_with(found) || found.last != *agreed_ || (!changes_.empty() && changes_.back().id > *agreed_);
+  return !agrees_with(found) || found.last != *agreed_ || (!changes_.empty() && changes_.back().id > *agreed_);
 }
 
 // `found` has all lines after `from`; up to it, both are equal.
@@ -89,7 +89,7 @@ Result<Journal::Merged> Journal::merge(const SharedChanges::Lines& found, std::u
   const std::uint64_t common = last_common(changes_, *theirs, from);
   std::erase_if(*theirs, [common](const Change& change) { return change.id <= common; });
   const bool has_gone_on = !theirs->empty();
-  // Everything in the place of our lines is gone, so others have shortened the list. A failover leaves no gap.
+  // The list has no lines where ours would be, so other servers have shortened it. A failover leaves no such gap.
   const bool is_shortened = has_gone_on && theirs->front().id > last_shared(changes_);
   for (Change own : changes_) {
     if (own.id <= common) continue;
@@ -138,7 +138,7 @@ std::vector<std::string> Journal::notes_on(const Merged& merged) const {
 }
 
 // Appends the lines that only this server has. False: another server was faster.
-Result<bool> Journal::hand_on(Lock& lock) {
+Result<bool> Journal::append_own(Lock& lock) {
   Result<bool> done = true;
   bool is_linked = false;
   for (std::size_t i = 0; i < changes_.size(); ++i) {
@@ -155,24 +155,24 @@ Result<bool> Journal::hand_on(Lock& lock) {
   return done;
 }
 
-Result<void> Journal::meet(Lock& lock) {
-  auto met = try_to_meet(lock);
-  is_reached_ = met.has_value();
-  if (met) shorten(lock);
-  return met;
+Result<void> Journal::sync_with_list(Lock& lock) {
+  auto synced = try_to_sync(lock);
+  is_reached_ = synced.has_value();
+  if (synced) shorten(lock);
+  return synced;
 }
 
-Result<void> Journal::try_to_meet(Lock& lock) {
-  for (int tries = 0; tries < kMeetTries; ++tries) {
+Result<void> Journal::try_to_sync(Lock& lock) {
+  for (int tries = 0; tries < kSyncTries; ++tries) {
     std::uint64_t from = agreed();
     auto found = shared_->since(from);
-    if (found && from > 0 && !is_one_with(*found)) found = shared_->since(from = 0);
+    if (found && from > 0 && !agrees_with(*found)) found = shared_->since(from = 0);
     if (!found) return fail(std::move(found.error()));
     auto merged = merge(*found, from);
     if (!merged) return fail(std::move(merged.error()));
     if (auto taken = take_over(lock, *std::move(merged)); !taken) return taken;
     agreed_ = found->last;
-    const auto done = hand_on(lock);
+    const auto done = append_own(lock);
     if (!done) return fail(done.error());
     if (*done) return {};
   }
@@ -194,4 +194,4 @@ void Journal::drop_shared(const Kept& kept) {
   drop();
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "control/journal.h"
+#include "base/folder_fixture.h"
+#include "control/journal_fixture.h"
 #include "control/overlay.h"
-#include "control/test_folder.h"
 #include "seed.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 class List final : public SharedChanges {
@@ -68,34 +68,29 @@ std::string text_of(const Journal& journal) {
 class JournalShared : public ::testing::Test {
  protected:
   List list_;
-  TestFolder folder_;
+  base::TestFolder folder_;
 };
 
-TEST_F(JournalShared, WhatOneServerChangesOthersHave) {
-  Journal one, other;
-  ASSERT_TRUE(one.open("", &list_));
-  ASSERT_TRUE(other.open(folder_.at("other"), &list_));
+TEST_F(JournalShared, OtherServersReceiveEveryChange) {
+  OpenJournal one("", &list_), other(folder_.at("other"), &list_);
   EXPECT_EQ(one.append(mode("a", "off")).value(), 1u);
   EXPECT_EQ(other.catch_up().value(), true);
   EXPECT_EQ(other.catch_up().value(), false);
   EXPECT_EQ(other.append(mode("b", "off")).value(), 2u);
-  EXPECT_EQ(one.append(mode("c", "off")).value(), 3u) << "it has looked first";
+  EXPECT_EQ(one.append(mode("c", "off")).value(), 3u) << "the server reads the list first";
   EXPECT_EQ(other.catch_up().value(), true);
   EXPECT_EQ(text_of(one), "1a 2b 3c ");
   EXPECT_EQ(text_of(other), "1a 2b 3c ");
-  Journal again;
-  ASSERT_TRUE(again.open(folder_.at("other")));
+  OpenJournal again(folder_.at("other"));
   EXPECT_EQ(text_of(again), "1a 2b 3c ") << "the file is a copy";
 }
 
-TEST_F(JournalShared, WhatWasMadeApartComesTogether) {
-  Journal one, other;
-  ASSERT_TRUE(one.open(folder_.at("one"), &list_));
-  ASSERT_TRUE(other.open(folder_.at("other"), &list_));
+TEST_F(JournalShared, MergesChangesMadeWhileTheListWasUnavailable) {
+  OpenJournal one(folder_.at("one"), &list_), other(folder_.at("other"), &list_);
   EXPECT_EQ(one.append(mode("a", "off")).value(), 1u);
   EXPECT_TRUE(other.catch_up());
   list_.is_away = true;
-  EXPECT_EQ(one.append(mode("b", "off")).value(), 2u) << "changes can be made all the same";
+  EXPECT_EQ(one.append(mode("b", "off")).value(), 2u) << "changes are possible without the list";
   EXPECT_EQ(other.append(mode("c", "off")).value(), 2u);
   Change undo{.at = Micros{1'000'000}, .kind = ChangeKind::undo, .what = "u", .undoes = 2};
   EXPECT_EQ(other.append(undo).value(), 3u);
@@ -104,16 +99,14 @@ TEST_F(JournalShared, WhatWasMadeApartComesTogether) {
   EXPECT_TRUE(one.catch_up());
   EXPECT_EQ(other.catch_up().value(), true);
   EXPECT_EQ(one.catch_up().value(), true);
-  EXPECT_EQ(text_of(one), "1a 2b 3c 4u-3 ") << "the undoing is still of what it undid";
+  EXPECT_EQ(text_of(one), "1a 2b 3c 4u-3 ") << "the undo still refers to the same change";
   EXPECT_EQ(text_of(other), text_of(one));
 }
 
 // The change got a new id, and so did the change that it undoes. After any number of attempts, it undoes that change
 // and not itself.
-TEST_F(JournalShared, AnUndoingThatIsHandedOnLateUndoesTheSame) {
-  Journal one, other;
-  ASSERT_TRUE(one.open("", &list_));
-  ASSERT_TRUE(other.open("", &list_));
+TEST_F(JournalShared, AnUndoAppendedLateStillUndoesTheSameChange) {
+  OpenJournal one("", &list_), other("", &list_);
   list_.is_away = true;
   EXPECT_EQ(one.append(mode("b", "off")).value(), 1u);
   EXPECT_TRUE(one.append({.at = Micros{1'000'000}, .kind = ChangeKind::undo, .what = "u", .undoes = 1}));
@@ -127,10 +120,8 @@ TEST_F(JournalShared, AnUndoingThatIsHandedOnLateUndoesTheSame) {
   EXPECT_EQ(text_of(one), "1c 2b 3u-2 ");
 }
 
-TEST_F(JournalShared, AListThatWasLostIsWrittenAnew) {
-  Journal one, other;
-  ASSERT_TRUE(one.open("", &list_));
-  ASSERT_TRUE(other.open("", &list_));
+TEST_F(JournalShared, WritesALostListAgain) {
+  OpenJournal one("", &list_), other("", &list_);
   for (const char* rule : {"a", "b", "c"}) EXPECT_TRUE(one.append(mode(rule, "off")));
   EXPECT_TRUE(other.catch_up());
   list_.lines.erase(3);  // a failover
@@ -145,20 +136,20 @@ TEST_F(JournalShared, AListThatWasLostIsWrittenAnew) {
   EXPECT_EQ(text_of(other), "1a 2b 3c ");
 }
 
-TEST_F(JournalShared, OtherLinesInThePlaceOfLostOnesAreNoticed) {
+TEST_F(JournalShared, MergesAgainIfOtherLinesReplacedLostOnes) {
   std::vector<Journal> journals(4);
   for (Journal& one : journals) ASSERT_TRUE(one.open("", &list_));
   EXPECT_TRUE(journals[0].append(mode("a", "off")));
-  EXPECT_TRUE(journals[3].catch_up()) << "it will have none of those that are lost";
+  EXPECT_TRUE(journals[3].catch_up()) << "the server has none of the lines that will be lost";
   for (const char* rule : {"b", "c"}) EXPECT_TRUE(journals[0].append(mode(rule, "off")));
   EXPECT_TRUE(journals[0].append({.at = Micros{1'000'000}, .kind = ChangeKind::undo, .what = "u", .undoes = 3}));
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(journals[i].catch_up());
   list_.lose(3);
   for (const char* rule : {"d", "e", "f"}) EXPECT_TRUE(journals[3].append(mode(rule, "off")));
-  EXPECT_EQ(journals[3].changes().size(), 4u) << "nobody else has looked";
+  EXPECT_EQ(journals[3].changes().size(), 4u) << "no other server has read the list yet";
   for (Journal& one : journals) EXPECT_EQ(one.catch_up().value(), true);
   for (Journal& one : journals) {
-    EXPECT_EQ(text_of(one), "1a 2d 3e 4f 5b 6c 7u-6 ") << "each line is there once, whoever had it";
+    EXPECT_EQ(text_of(one), "1a 2d 3e 4f 5b 6c 7u-6 ") << "each line appears once, though several servers had it";
     EXPECT_EQ(one.catch_up().value(), false);
   }
   const auto notes = journals[1].take_notes();
@@ -167,10 +158,8 @@ TEST_F(JournalShared, OtherLinesInThePlaceOfLostOnesAreNoticed) {
 }
 
 // Only the line before the compared one differs; the compared line has the same content.
-TEST_F(JournalShared, TheSameLineBehindOthersIsNotTheSame) {
-  Journal one, other, third;
-  ASSERT_TRUE(one.open("", &list_));
-  ASSERT_TRUE(third.open("", &list_));
+TEST_F(JournalShared, AnEqualLineAfterOtherLinesIsADifferentLine) {
+  OpenJournal one("", &list_), third("", &list_);
   for (const char* rule : {"a", "b"}) EXPECT_TRUE(one.append(mode(rule, "off")));
   EXPECT_TRUE(third.catch_up());
   list_.lines.clear();
@@ -180,7 +169,7 @@ TEST_F(JournalShared, TheSameLineBehindOthersIsNotTheSame) {
     change.link = link_of(nullptr, change);
     return change;
   }());
-  ASSERT_TRUE(other.open("", &list_));
+  OpenJournal other("", &list_);
   EXPECT_TRUE(other.append(mode("b", "off")));
   EXPECT_EQ(text_of(other), "1z 2b ");
   EXPECT_EQ(one.catch_up().value(), true);
@@ -190,15 +179,13 @@ TEST_F(JournalShared, TheSameLineBehindOthersIsNotTheSame) {
 }
 
 // Its id was free, since a server has shortened the list; it is a different line all the same.
-TEST_F(JournalShared, ALostLineThatIsHandedOnBehindOthersIsAnotherOne) {
-  Journal first, one, third, other;
-  ASSERT_TRUE(first.open("", &list_));
+TEST_F(JournalShared, ALostLineAppendedAfterOtherLinesIsADifferentLine) {
+  OpenJournal first("", &list_);
   for (const char* rule : {"a", "b", "c"}) EXPECT_TRUE(first.append(mode(rule, "off")));
   list_.lines.erase(2);
-  ASSERT_TRUE(one.open("", &list_));
-  ASSERT_TRUE(third.open("", &list_));
+  OpenJournal one("", &list_), third("", &list_);
   list_.lose(1);
-  ASSERT_TRUE(other.open("", &list_));
+  OpenJournal other("", &list_);
   EXPECT_TRUE(other.append(mode("z", "off")));
   EXPECT_EQ(one.catch_up().value(), true);
   EXPECT_EQ(text_of(one), "1a 2z 3c ");
@@ -206,36 +193,31 @@ TEST_F(JournalShared, ALostLineThatIsHandedOnBehindOthersIsAnotherOne) {
   EXPECT_EQ(text_of(third), text_of(one));
 }
 
-TEST_F(JournalShared, WhatWasMadeApartOutlivesARestart) {
-  Journal other;
-  ASSERT_TRUE(other.open("", &list_));
+TEST_F(JournalShared, ChangesMadeDuringAnOutageSurviveARestart) {
+  OpenJournal other("", &list_);
   {
-    Journal one;
-    ASSERT_TRUE(one.open(folder_.at("one"), &list_));
+    OpenJournal one(folder_.at("one"), &list_);
     EXPECT_TRUE(one.append(mode("a", "off")));
     list_.is_away = true;
     EXPECT_EQ(one.append(mode("b", "off")).value(), 2u);
   }
   {
-    Journal one;
-    ASSERT_TRUE(one.open(folder_.at("one"), &list_)) << "it has not met the list again";
+    const OpenJournal one(folder_.at("one"), &list_);  // it has not met the list again
   }
   list_.is_away = false;
   for (const char* rule : {"c", "d"}) EXPECT_TRUE(other.append(mode(rule, "off")));
-  Journal one;
-  ASSERT_TRUE(one.open(folder_.at("one"), &list_));
+  OpenJournal one(folder_.at("one"), &list_);
   EXPECT_EQ(text_of(one), "1a 2c 3d 4b ");
   EXPECT_TRUE(other.catch_up());
   EXPECT_EQ(text_of(other), text_of(one));
 }
 
-TEST_F(JournalShared, WhatWasMadeBeforeTheFirstMeetingIsHandedOn) {
-  Journal other, one;
-  ASSERT_TRUE(other.open("", &list_));
+TEST_F(JournalShared, AppendsChangesMadeBeforeTheFirstContactWithTheList) {
+  OpenJournal other("", &list_);
   for (const char* rule : {"a", "b"}) EXPECT_TRUE(other.append(mode(rule, "off")));
   list_.lines.erase(1);  // another server has shortened the list
   list_.is_away = true;
-  ASSERT_TRUE(one.open(folder_.at("one"), &list_));
+  OpenJournal one(folder_.at("one"), &list_);
   EXPECT_EQ(one.append(mode("c", "off")).value(), 1u);
   list_.is_away = false;
   EXPECT_TRUE(one.catch_up());
@@ -243,21 +225,18 @@ TEST_F(JournalShared, WhatWasMadeBeforeTheFirstMeetingIsHandedOn) {
 }
 
 // It does not come back, and a note reports it.
-TEST_F(JournalShared, WhatTheFleetHasLeftOutIsLeftOutAndTold) {
+TEST_F(JournalShared, DropsAndReportsLinesThatOtherServersRemoved) {
   {
-    Journal one;
-    ASSERT_TRUE(one.open(folder_.at("one"), &list_));
+    OpenJournal one(folder_.at("one"), &list_);
     for (const char* rule : {"a", "b"}) EXPECT_TRUE(one.append(mode(rule, "off")));
     list_.is_away = true;
     EXPECT_TRUE(one.append(mode("own", "off")));
     list_.is_away = false;
   }
-  Journal other;
-  ASSERT_TRUE(other.open("", &list_));
+  OpenJournal other("", &list_);
   for (const char* rule : {"c", "d"}) EXPECT_TRUE(other.append(mode(rule, "off")));
   for (const std::uint64_t id : {2u, 3u}) list_.lines.erase(id);  // other servers have shortened the list
-  Journal again;
-  ASSERT_TRUE(again.open(folder_.at("one"), &list_));
+  OpenJournal again(folder_.at("one"), &list_);
   EXPECT_EQ(text_of(again), "1a 4d 5own ");
   const auto notes = again.take_notes();
   ASSERT_EQ(notes.size(), 2u);
@@ -267,9 +246,8 @@ TEST_F(JournalShared, WhatTheFleetHasLeftOutIsLeftOutAndTold) {
 }
 
 // The answer was lost, or the process ended before it could record it.
-TEST_F(JournalShared, ALineThatWasHandedOnUnnoticedIsThereOnce) {
-  Journal one;
-  ASSERT_TRUE(one.open(folder_.at("one"), &list_));
+TEST_F(JournalShared, DoesNotAppendALineTwiceIfTheReplyWasLost) {
+  OpenJournal one(folder_.at("one"), &list_);
   EXPECT_TRUE(one.append(mode("a", "off")));
   list_.is_away = true;
   EXPECT_TRUE(one.append(mode("b", "off")));
@@ -277,25 +255,22 @@ TEST_F(JournalShared, ALineThatWasHandedOnUnnoticedIsThereOnce) {
   list_.is_away = false;
   EXPECT_TRUE(one.catch_up());
   folder_.write("two", before);
-  Journal two;
-  ASSERT_TRUE(two.open(folder_.at("two"), &list_));
+  OpenJournal two(folder_.at("two"), &list_);
   EXPECT_EQ(text_of(two), "1a 2b ");
   EXPECT_EQ(list_.lines.size(), 2u);
   EXPECT_EQ(folder_.read("two"), folder_.read("one"));
 }
 
-TEST_F(JournalShared, AListThatIsAwayIsWaitedForOnce) {
-  Journal one;
-  ASSERT_TRUE(one.open("", &list_));
+TEST_F(JournalShared, AChangeAsksAnUnavailableListOnce) {
+  OpenJournal one("", &list_);
   list_.is_away = true;
   list_.asked = 0;
   EXPECT_TRUE(one.append(mode("a", "off")));
   EXPECT_EQ(list_.asked, 1);
 }
 
-TEST_F(JournalShared, WhoOnlyReadsShortensItsCopyToo) {
-  Journal reader;
-  ASSERT_TRUE(reader.open(folder_.at("one"), &list_));
+TEST_F(JournalShared, AServerThatOnlyReadsShortensItsCopyToo) {
+  OpenJournal reader(folder_.at("one"), &list_);
   Change last{};
   for (std::uint64_t id = 1; id <= Journal::kLinesMax + 1; ++id) {
     Change change = mode(id == 5 ? "early" : "login", "off");
@@ -307,30 +282,26 @@ TEST_F(JournalShared, WhoOnlyReadsShortensItsCopyToo) {
   EXPECT_EQ(reader.catch_up().value(), true);
   const std::size_t kept = Journal::kLinesKept + Journal::kLayersKept + 1;
   EXPECT_LE(reader.changes().size(), kept);
-  EXPECT_EQ(reader.changes().front().what, "early") << "it holds";
+  EXPECT_EQ(reader.changes().front().what, "early") << "the change is still in effect";
   EXPECT_EQ(list_.lines.size(), reader.changes().size());
   EXPECT_EQ(reader.catch_up().value(), false);
 }
 
-TEST_F(JournalShared, AnOldCopyGivesWay) {
+TEST_F(JournalShared, DropsTheOldLinesOfAnOutdatedCopy) {
   {
-    Journal one;
-    ASSERT_TRUE(one.open(folder_.at("one"), &list_));
+    OpenJournal one(folder_.at("one"), &list_);
     for (const char* rule : {"a", "b"}) EXPECT_TRUE(one.append(mode(rule, "off")));
   }
   list_.lines.erase(1);  // another server has shortened the list
-  Journal other;
-  ASSERT_TRUE(other.open("", &list_));
+  OpenJournal other("", &list_);
   EXPECT_TRUE(other.append(mode("c", "off")));
-  Journal again;
-  ASSERT_TRUE(again.open(folder_.at("one"), &list_));
+  OpenJournal again(folder_.at("one"), &list_);
   EXPECT_EQ(text_of(again), "2b 3c ");
-  EXPECT_EQ(list_.lines.size(), 2u) << "and is not handed on";
+  EXPECT_EQ(list_.lines.size(), 2u) << "the outdated lines are not appended again";
 }
 
 TEST_F(JournalShared, ADamagedListIsRefusedAndChangesNothing) {
-  Journal one;
-  ASSERT_TRUE(one.open("", &list_));
+  OpenJournal one("", &list_);
   EXPECT_TRUE(one.append(mode("a", "off")));
   list_.lines[2] = "nonsense";
   const auto caught = one.catch_up();
@@ -420,7 +391,7 @@ class Fleet {
 
 // However often the list is unavailable, and whatever it loses, all servers have the same changes in the end, and
 // none is missing: the server that made it still has it.
-TEST_F(JournalShared, AllHaveTheSameInTheEnd) {
+TEST_F(JournalShared, AllServersEndWithTheSameChanges) {
   std::mt19937_64 dice = test::seeded();
   for (int round = 0; round < 200 && !HasFailure(); ++round) {
     const bool has_files = round % 20 == 0;  // writing files is slow
@@ -431,4 +402,4 @@ TEST_F(JournalShared, AllHaveTheSameInTheEnd) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

@@ -8,12 +8,13 @@
 #include <algorithm>
 #include <csignal>
 
-#include "control/test_folder.h"
+#include "base/folder_fixture.h"
+#include "control/journal_fixture.h"
 #include "sanitized.h"
 #include "seed.h"
 #include "weir/policy.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr Micros kNow{1'800'000'000'000'000};
@@ -25,51 +26,47 @@ Change mode_change(const std::string& rule, const std::string& value) {
 struct JournalTest : testing::Test {
   // Creates a file of `n` changes, and returns its text.
   std::string filled(int n) {
-    Journal journal;
-    EXPECT_TRUE(journal.open(folder.at("j")));
+    OpenJournal journal(folder.at("j"));
     for (int i = 0; i < n; ++i) EXPECT_TRUE(journal.append(mode_change("rule-" + std::to_string(i), "off")));
     return folder.read("j");
   }
 
-  TestFolder folder;
+  base::TestFolder folder;
 };
 
-TEST_F(JournalTest, KeepsWhatIsAppended) {
+TEST_F(JournalTest, AppendedChangesAreReadBack) {
   filled(3);
-  Journal again;
-  ASSERT_TRUE(again.open(folder.at("j")));
+  OpenJournal again(folder.at("j"));
   ASSERT_EQ(again.changes().size(), 3U);
   EXPECT_EQ(again.changes()[2].rule, "rule-2");
   EXPECT_EQ(again.next_id(), 4U);
   EXPECT_TRUE(again.dropped().empty());
 }
 
-TEST_F(JournalTest, WithoutAFileIsInMemory) {
-  Journal journal;
-  ASSERT_TRUE(journal.open(""));
+TEST_F(JournalTest, WithoutAFileKeepsChangesInMemory) {
+  OpenJournal journal("");
   ASSERT_TRUE(journal.append(mode_change("a", "off")));
   EXPECT_EQ(journal.changes().size(), 1U);
 }
 
-TEST_F(JournalTest, CutAnywhereHasTheLinesThatAreWholeAndGoesOn) {
+TEST_F(JournalTest, ATruncatedFileKeepsItsCompleteLinesAndCanBeAppendedTo) {
   const std::string text = filled(3);
   for (std::size_t size = 0; size <= text.size(); ++size) {
+    SCOPED_TRACE(size);
     folder.write("j", text.substr(0, size));
     const auto whole = static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<long>(size), '\n'));
-    Journal journal;
-    ASSERT_TRUE(journal.open(folder.at("j"))) << size;
-    EXPECT_EQ(journal.changes().size(), whole) << size;
+    OpenJournal journal(folder.at("j"));
+    EXPECT_EQ(journal.changes().size(), whole);
     const bool is_cut = size > 0 && text[size - 1] != '\n';
-    EXPECT_EQ(journal.dropped().empty(), !is_cut) << size;
+    EXPECT_EQ(journal.dropped().empty(), !is_cut);
     if (size % 16 != 0) continue;  // writing is slow
     ASSERT_TRUE(journal.append(mode_change("next", "off")));
-    Journal again;
-    ASSERT_TRUE(again.open(folder.at("j"))) << size;
-    EXPECT_EQ(again.changes().size(), whole + 1) << size;
+    const OpenJournal again(folder.at("j"));
+    EXPECT_EQ(again.changes().size(), whole + 1);
   }
 }
 
-TEST_F(JournalTest, DamagedByAnyBitIsRefusedOrLosesItsLastLineAtMost) {
+TEST_F(JournalTest, AFlippedBitIsRefusedOrCostsOnlyTheLastLine) {
   const std::string text = filled(4);
   const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
   auto random = test::seeded();
@@ -87,14 +84,12 @@ TEST_F(JournalTest, DamagedByAnyBitIsRefusedOrLosesItsLastLineAtMost) {
     ASSERT_FALSE(opened) << at;
     EXPECT_TRUE(opened.error().message.starts_with(folder.at("j") + ':')) << opened.error().message;
     EXPECT_NE(opened.error().message.find("remove the line"), std::string::npos);
-    EXPECT_EQ(folder.read("j"), damaged) << "what cannot be used is left as it is";
+    EXPECT_EQ(folder.read("j"), damaged) << "an unusable file is not modified";
   }
 }
 
-TEST_F(JournalTest, IsReadAgainWhenAnotherProcessHasWritten) {
-  Journal one, other;
-  ASSERT_TRUE(one.open(folder.at("j")));
-  ASSERT_TRUE(other.open(folder.at("j")));
+TEST_F(JournalTest, ReadsWhatAnotherProcessHasWritten) {
+  OpenJournal one(folder.at("j")), other(folder.at("j"));
   ASSERT_TRUE(one.append(mode_change("a", "off")));
   ASSERT_TRUE(other.append(mode_change("b", "off")));
   EXPECT_EQ(other.changes().size(), 2U);
@@ -104,18 +99,16 @@ TEST_F(JournalTest, IsReadAgainWhenAnotherProcessHasWritten) {
   EXPECT_EQ(one.changes(), other.changes());
 }
 
-TEST_F(JournalTest, IsMadeAnewWhenSomebodyRemovesIt) {
-  Journal journal;
-  ASSERT_TRUE(journal.open(folder.at("j")));
+TEST_F(JournalTest, RecreatesARemovedFile) {
+  OpenJournal journal(folder.at("j"));
   ASSERT_TRUE(journal.append(mode_change("a", "off")));
   std::filesystem::remove(folder.at("j"));
   ASSERT_TRUE(journal.append(mode_change("b", "off")));
-  Journal again;
-  ASSERT_TRUE(again.open(folder.at("j")));
+  OpenJournal again(folder.at("j"));
   EXPECT_EQ(again.changes().size(), 2U);
 }
 
-TEST_F(JournalTest, IsShortenedAndKeepsWhatHolds) {
+TEST_F(JournalTest, ShorteningKeepsChangesInEffect) {
   // Written directly, because ten thousand fsyncs take a while.
   std::string text;
   for (std::uint64_t id = 1; id <= Journal::kLinesMax; ++id) {
@@ -124,9 +117,7 @@ TEST_F(JournalTest, IsShortenedAndKeepsWhatHolds) {
     text += to_line(change);
   }
   folder.write("j", text);
-  Journal journal, other;
-  ASSERT_TRUE(journal.open(folder.at("j")));
-  ASSERT_TRUE(other.open(folder.at("j")));
+  OpenJournal journal(folder.at("j")), other(folder.at("j"));
   ASSERT_TRUE(journal.append(mode_change("login", "shadow")));
   EXPECT_EQ(journal.changes().size(), Journal::kLinesKept + 1);
   EXPECT_EQ(journal.changes().front().rule, "early");
@@ -138,7 +129,7 @@ TEST_F(JournalTest, IsShortenedAndKeepsWhatHolds) {
   EXPECT_EQ(journal.changes().back().rule, "b");
 }
 
-TEST_F(JournalTest, IsShortenedAndKeepsWhatLiesBelowAndWhatUndoingBringsBack) {
+TEST_F(JournalTest, ShorteningKeepsCoveredChangesAndWhatAnUndoRestores) {
   constexpr std::uint64_t kLast = Journal::kLinesMax + 1;
   std::vector<Change> first = {mode_change("login", "shadow"), mode_change("login", "off"),
                                mode_change("api", "shadow"), mode_change("api", "off")};
@@ -151,23 +142,21 @@ TEST_F(JournalTest, IsShortenedAndKeepsWhatLiesBelowAndWhatUndoingBringsBack) {
     text += to_line(change);
   }
   folder.write("j", text);
-  Journal journal;
-  ASSERT_TRUE(journal.open(folder.at("j")));
+  OpenJournal journal(folder.at("j"));
   ASSERT_TRUE(journal.append({.at = kNow, .kind = ChangeKind::undo, .undoes = 4}));
   const auto has = [&](std::uint64_t id) { return std::ranges::count(journal.changes(), id, &Change::id) == 1; };
-  EXPECT_TRUE(has(1)) << "it holds again when the one over it has ended";
+  EXPECT_TRUE(has(1)) << "it takes effect again when the change that covers it expires";
   EXPECT_TRUE(has(2));
   EXPECT_TRUE(has(3));
-  EXPECT_TRUE(has(4)) << "it holds again when the undoing is undone";
+  EXPECT_TRUE(has(4)) << "it takes effect again when the undo is undone";
   EXPECT_TRUE(has(kLast));
   EXPECT_TRUE(has(104) && has(103) && has(104 - Journal::kLayersKept));
-  EXPECT_FALSE(has(103 - Journal::kLayersKept)) << "which would have to be undone so often";
+  EXPECT_FALSE(has(103 - Journal::kLayersKept)) << "more changes below are not kept";
   EXPECT_EQ(journal.changes().size(), Journal::kLinesKept + 4 + 1 + Journal::kLayersKept);
 }
 
-TEST_F(JournalTest, WithoutAFileHasTheSameBoundOnItsBytes) {
-  Journal journal;
-  ASSERT_TRUE(journal.open(""));
+TEST_F(JournalTest, WithoutAFileHasTheSameLimitOfBytes) {
+  OpenJournal journal("");
   const std::string text(std::size_t{1} << 20, 'x');
   const std::size_t most = Journal::kBytesMax / text.size();
   const std::size_t appended = test::kIsSanitized ? most + 4 : 3 * most;
@@ -180,8 +169,7 @@ TEST_F(JournalTest, WithoutAFileHasTheSameBoundOnItsBytes) {
 
 // Every stored line can be appended to a fleet's list and read there.
 TEST_F(JournalTest, RefusesALineThatIsTooLong) {
-  Journal journal;
-  ASSERT_TRUE(journal.open(folder.at("j")));
+  OpenJournal journal(folder.at("j"));
   ASSERT_TRUE(journal.append(mode_change("a", "off")));
   const auto with_text = [](std::size_t size) {
     return Change{.at = kNow, .kind = ChangeKind::policy, .text = std::string(size, '\n')};
@@ -196,10 +184,8 @@ TEST_F(JournalTest, RefusesALineThatIsTooLong) {
   EXPECT_EQ(journal.append(mode_change("b", "off")).value(), 3U);
 }
 
-TEST_F(JournalTest, LockedByAnotherIsWaitedForWithAnEnd) {
-  Journal one, other;
-  ASSERT_TRUE(one.open(folder.at("j")));
-  ASSERT_TRUE(other.open(folder.at("j")));
+TEST_F(JournalTest, WaitsForALockOnlyForALimitedTime) {
+  OpenJournal one(folder.at("j")), other(folder.at("j"));
   {
     const auto held = other.lock();
     ASSERT_TRUE(held);
@@ -212,14 +198,13 @@ TEST_F(JournalTest, LockedByAnotherIsWaitedForWithAnEnd) {
   EXPECT_TRUE(one.append(mode_change("a", "off")));
 }
 
-TEST_F(JournalTest, RemovedIsMadeAnewByOneOfTwo) {
-  Journal one, other;
-  ASSERT_TRUE(one.open(folder.at("j")));
+TEST_F(JournalTest, OnlyOneOfTwoProcessesRecreatesARemovedFile) {
+  OpenJournal one(folder.at("j"));
   ASSERT_TRUE(one.append(mode_change("a", "off")));
-  ASSERT_TRUE(other.open(folder.at("j")));
+  OpenJournal other(folder.at("j"));
   ASSERT_TRUE(one.append(mode_change("b", "off")));
   std::filesystem::remove(folder.at("j"));
-  ASSERT_TRUE(other.append(mode_change("c", "off"))) << "with what it had not read yet";
+  ASSERT_TRUE(other.append(mode_change("c", "off"))) << "the new file has the line that `other` had not read yet";
   ASSERT_TRUE(one.append(mode_change("d", "off")));
   ASSERT_EQ(one.changes().size(), 4U);
   EXPECT_EQ(one.changes()[1].rule, "b");
@@ -227,10 +212,9 @@ TEST_F(JournalTest, RemovedIsMadeAnewByOneOfTwo) {
 }
 
 // Simulates a full disk: the write fails half way.
-TEST_F(JournalTest, WithoutRoomChangesNothing) {
+TEST_F(JournalTest, AFullDiskChangesNothing) {
   const std::string text = filled(2);
-  Journal journal;
-  ASSERT_TRUE(journal.open(folder.at("j")));
+  OpenJournal journal(folder.at("j"));
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -246,7 +230,7 @@ TEST_F(JournalTest, WithoutRoomChangesNothing) {
   EXPECT_EQ(journal.changes().back().id, 3U);
 }
 
-TEST_F(JournalTest, LeavesAFileOfAnotherProgramAsItIs) {
+TEST_F(JournalTest, DoesNotModifyAFileOfAnotherProgram) {
   std::string damaged = filled(1);
   damaged[damaged.size() - 5] ^= 1;
   for (const std::string& text :
@@ -261,12 +245,11 @@ TEST_F(JournalTest, LeavesAFileOfAnotherProgramAsItIs) {
     EXPECT_EQ(folder.read("j"), text) << opened.error().message;
   }
   folder.write("j", damaged);
-  Journal journal;
-  EXPECT_TRUE(journal.open(folder.at("j"))) << "of ours, the last line is dropped, as before";
+  const OpenJournal journal(folder.at("j"));  // of ours, the last line is dropped, as before
   EXPECT_FALSE(journal.dropped().empty());
 }
 
-TEST_F(JournalTest, FollowsNoLink) {
+TEST_F(JournalTest, RefusesASymbolicLink) {
   folder.write("foreign", "hunter2\n");
   folder.write("empty", "");
   for (const char* target : {"foreign", "empty", "nowhere"}) {
@@ -283,13 +266,12 @@ TEST_F(JournalTest, FollowsNoLink) {
   EXPECT_FALSE(std::filesystem::exists(folder.at("nowhere")));
 }
 
-TEST_F(JournalTest, FollowsNoLinkThatIsMadeWhileItIsOpen) {
+TEST_F(JournalTest, DoesNotFollowALinkCreatedWhileTheFileIsOpen) {
   folder.write("foreign", "hunter2\n");
-  Journal journal;
-  ASSERT_TRUE(journal.open(folder.at("j")));
+  OpenJournal journal(folder.at("j"));
   std::filesystem::remove(folder.at("j"));
   std::filesystem::create_symlink(folder.at("foreign"), folder.at("j.new"));
-  ASSERT_TRUE(journal.append(mode_change("a", "off"))) << "which makes the file again";
+  ASSERT_TRUE(journal.append(mode_change("a", "off"))) << "appending creates the file again";
   EXPECT_EQ(folder.read("foreign"), "hunter2\n");
   std::filesystem::remove(folder.at("j"));
   std::filesystem::create_symlink(folder.at("foreign"), folder.at("j"));
@@ -297,7 +279,7 @@ TEST_F(JournalTest, FollowsNoLinkThatIsMadeWhileItIsOpen) {
   EXPECT_EQ(folder.read("foreign"), "hunter2\n");
 }
 
-TEST_F(JournalTest, RefusesWhatIsNoFile) {
+TEST_F(JournalTest, RefusesAFolderAndAMissingFolder) {
   Journal journal;
   EXPECT_FALSE(journal.open(folder.at("")));
   Journal other;
@@ -305,4 +287,4 @@ TEST_F(JournalTest, RefusesWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

@@ -7,55 +7,44 @@
 
 #include "base/ip_address.h"
 #include "base/nearest.h"
+#include "base/request_fields.h"
 #include "base/sha256.h"
 #include "policy/dimension.h"
+#include "policy/key_name.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr std::array<std::string_view, 3> kModes = {"enforce", "shadow", "off"};
 
 tl::unexpected<Error> wrong(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
 
-// A client with one IPv6 address has its whole /64.
+// A client that has one IPv6 address usually has its whole /64, so the ban covers that.
 Result<std::string> banned_addresses(std::string_view text) {
-  const auto address = parse_ip(text);
+  const auto address = base::parse_ip(text);
   if (!address) {
-    auto range = parse_ip_range(text);
+    auto range = base::parse_ip_range(text);
     if (!range) return wrong("\"ip\": " + range.error().message);
-    return to_string(*range);
+    return base::to_string(*range);
   }
-  if (address->is_v4()) return to_string(*address);
-  return to_string(truncated(*address, 32, 64)) + "/64";
+  if (address->is_v4()) return base::to_string(*address);
+  return base::to_string(base::truncated(*address, 32, 64)) + "/64";
 }
 
 // In a condition a `*` matches anything, and in a path braces do, too. A ban must match only its target.
 Result<std::string> banned_value(AttributeKind kind, std::string_view name, std::string_view value) {
   if (kind == AttributeKind::ip) return banned_addresses(value);
-  if (kind == AttributeKind::api_key) return "sha256:" + hex(sha256(value));
+  if (kind == AttributeKind::api_key) return "sha256:" + base::hex(base::sha256(value));
   if (kind == AttributeKind::path) value = value.substr(0, std::min(value.find_first_of("?#"), value.size()));
   const std::string_view special = kind == AttributeKind::path ? "*{}" : "*";
   if (value.find_first_of(special) == value.npos) return std::string(value);
   return wrong(
-      "\"" + std::string(name) + "\": " + in_quotes(value) +
+      "\"" + std::string(name) + "\": " + base::in_quotes(value) +
       " is a pattern that matches more than this value; ban by another attribute, or write a rule into the config");
 }
 
-struct Named {
-  AttributeKind kind;
-  std::string_view Request::*value;
-};
-constexpr std::array<Named, 8> kNamed = {{{AttributeKind::user, &Request::user},
-                                          {AttributeKind::api_key, &Request::api_key},
-                                          {AttributeKind::ip, &Request::ip},
-                                          {AttributeKind::tenant, &Request::tenant},
-                                          {AttributeKind::plan, &Request::plan},
-                                          {AttributeKind::method, &Request::method},
-                                          {AttributeKind::host, &Request::host},
-                                          {AttributeKind::path, &Request::path}}};
-
 Result<void> add_condition(Match& match, AttributeKind kind, std::string_view name, std::string_view value) {
-  auto wanted = banned_value(kind, name.empty() ? to_string(kind) : name, value);
+  auto wanted = banned_value(kind, name.empty() ? policy::to_string(kind) : name, value);
   if (!wanted) return fail(std::move(wanted.error()));
   match.all.push_back({kind, std::string(name), {*std::move(wanted)}});
   return {};
@@ -63,15 +52,16 @@ Result<void> add_condition(Match& match, AttributeKind kind, std::string_view na
 
 Result<Match> banned(const Request& request) {
   Match match;
-  for (const Named& one : kNamed) {
-    const std::string_view value = request.*one.value;
+  for (std::size_t i = 0; i < base::kRequestFields.size(); ++i) {
+    const std::string_view value = request.*base::kRequestFields[i].value;
     if (value.empty()) continue;
-    if (auto added = add_condition(match, one.kind, {}, value); !added) return fail(std::move(added.error()));
+    const auto kind = static_cast<AttributeKind>(i);
+    if (auto added = add_condition(match, kind, {}, value); !added) return fail(std::move(added.error()));
   }
   for (const auto& [kind, attributes] :
        {std::pair{AttributeKind::header, request.headers}, std::pair{AttributeKind::entry, request.entries}}) {
     for (const Attribute& one : attributes) {
-      const std::string name = kind == AttributeKind::header ? lower(one.name) : std::string(one.name);
+      const std::string name = kind == AttributeKind::header ? base::lower(one.name) : std::string(one.name);
       if (auto added = add_condition(match, kind, name, one.value); !added) return fail(std::move(added.error()));
     }
   }
@@ -176,7 +166,29 @@ bool has_rule_of(const RuleNames& names, const Change& change) {
 
 std::string short_hash(std::string_view value) {
   constexpr std::size_t kDigits = 16;
-  return "sha256:" + hex(sha256(value)).substr(0, kDigits);
+  return "sha256:" + base::hex(base::sha256(value)).substr(0, kDigits);
+}
+
+std::string request_text(const Request& request) {
+  constexpr std::size_t kShown = 200, kNameShown = 100;
+  std::string out;
+  const auto add = [&out](AttributeKind kind, std::string_view name, std::string_view value) {
+    const Dimension dimension{.kind = kind, .name = std::string(name.substr(0, kNameShown))};
+    out.append(out.empty() ? "" : ", ").append(policy::attribute_text(dimension, value.substr(0, kShown)));
+  };
+  for (std::size_t i = 0; i < base::kRequestFields.size(); ++i) {
+    const auto kind = static_cast<AttributeKind>(i);
+    const std::string_view value = request.*base::kRequestFields[i].value;
+    if (!value.empty())
+      add(kind, {}, kind == AttributeKind::api_key ? "sha256:" + base::hex(base::sha256(value)) : std::string(value));
+  }
+  for (const Attribute& one : request.headers) {
+    if (out.size() <= kReasonMax) add(AttributeKind::header, one.name, short_hash(one.value));
+  }
+  for (const Attribute& one : request.entries) {
+    if (out.size() <= kReasonMax) add(AttributeKind::entry, one.name, one.value);
+  }
+  return out;
 }
 
 std::string why_broad(const Match& match) {
@@ -188,7 +200,7 @@ std::string why_broad(const Match& match) {
     names_client = names_client || std::ranges::find(kOfClients, one.kind) != kOfClients.end();
     if (one.kind != AttributeKind::ip) continue;
     for (const std::string& text : one.any_of) {
-      const auto range = parse_ip_range(text);
+      const auto range = base::parse_ip_range(text);
       if (range && range->bits < (range->is_v4() ? kBitsV4 : kBitsV6)) {
         return "the range " + text + " is wider than /8 (IPv6: /32)";
       }
@@ -212,4 +224,4 @@ Result<std::string> ban_text(const std::string& rule, const Request& request, co
   return text;
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -6,7 +6,6 @@
 // any thread. Tested by overlay_test.cc.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,7 +20,7 @@
 #include "weir/policy.h"
 #include "weir/request.h"
 
-namespace weir {
+namespace weir::control {
 
 struct Standing {
   bool active = false;
@@ -58,6 +57,10 @@ bool has_rule_of(const RuleNames& names, const Change& change);
 // Hides a secret from readers of changes and logs: the beginning of its SHA-256.
 std::string short_hash(std::string_view value);
 
+// The attributes of a request, as text for the journal. An API key appears as its hash, as everywhere, and so does a
+// header, which may contain a secret.
+std::string request_text(const Request& request);
+
 // Why a ban's rule would match more than about one client, and therefore needs force; empty: it would not.
 std::string why_broad(const Match& match);
 
@@ -68,4 +71,4 @@ Result<std::string> ban_text(const std::string& rule, const Request& request, co
 std::optional<Mode> parse_mode(std::string_view text);
 std::string_view to_string(Mode mode);
 
-}  // namespace weir
+}  // namespace weir::control

@@ -1,9 +1,9 @@
-// Tests which changes are in effect, undos, precedence, and whom a ban matches.
+// Tests which changes are in effect, undos, precedence, and which clients a ban matches.
 #include "control/overlay.h"
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr Micros kStart{1'800'000'000'000'000};
@@ -28,21 +28,21 @@ Policy policy_of(const std::string& text) {
   return *policy;
 }
 
-TEST(Overlay, UndoesAndUndoesTheUndoing) {
+TEST(Overlay, AnUndoCanBeUndone) {
   EXPECT_EQ(active({mode(3, "a", "off"), undo(4, 3)}), "4 ");
   EXPECT_EQ(active({mode(3, "a", "off"), undo(4, 3), undo(5, 4)}), "3 5 ");
-  EXPECT_EQ(active({mode(3, "a", "off"), undo(4, 2)}), "3 4 ") << "what it undoes is not known any more";
+  EXPECT_EQ(active({mode(3, "a", "off"), undo(4, 2)}), "3 4 ") << "the undone change is no longer in the list";
   EXPECT_EQ(standings(std::vector<Change>{mode(3, "a", "off"), undo(4, 3)}, kStart)[0].undone_by, 4U);
 }
 
-TEST(Overlay, EndsByItself) {
+TEST(Overlay, ChangesExpire) {
   EXPECT_EQ(active({mode(1, "a", "off", kStart), mode(2, "a", "off", kStart + Micros{1})}), "2 ");
   const std::vector<Change> changes = {mode(1, "a", "off", kStart + Micros{9}),
                                        mode(2, "b", "off", kStart + Micros{5})};
   EXPECT_EQ(overlay_of(changes, kStart).next_end, kStart + Micros{5});
 }
 
-TEST(Overlay, LetsTheLastOneRule) {
+TEST(Overlay, TheLastOfSeveralChangesTakesPrecedence) {
   const Policy base = policy_of("rules: [{name: a, per: ip, limit: 1/s, mode: 30%}, {name: b, per: ip, limit: 1/s}]");
   std::vector<Change> changes = {mode(1, "a", "off"), mode(2, "a", "enforce"), mode(3, "gone", "off")};
   Policy made = *compose(base, overlay_of(changes, kStart));
@@ -50,7 +50,8 @@ TEST(Overlay, LetsTheLastOneRule) {
   EXPECT_EQ(made.rules[0].percent, 100);
   EXPECT_EQ(made.rules[1], base.rules[1]);
   changes.push_back(undo(4, 2));
-  EXPECT_EQ(compose(base, overlay_of(changes, kStart))->rules[0].mode, Mode::off) << "the one before it is back";
+  EXPECT_EQ(compose(base, overlay_of(changes, kStart))->rules[0].mode, Mode::off)
+      << "the change before it applies again";
   changes.push_back({.id = 5, .kind = ChangeKind::kill_switch, .value = "on"});
   made = *compose(base, overlay_of(changes, kStart));
   EXPECT_EQ(made.rules[0].mode, Mode::off);
@@ -65,7 +66,7 @@ Result<Match> banned(const Request& request) {
   return policy_of(*text).rules.front().match;
 }
 
-TEST(Ban, MeansWhomItNames) {
+TEST(Ban, MatchesTheNamedClient) {
   const auto ip = banned({.ip = "192.0.2.1"});
   ASSERT_TRUE(ip) << ip.error().message;
   EXPECT_EQ(ip->all.front().any_of, std::vector<std::string>{"192.0.2.1"});
@@ -79,7 +80,7 @@ TEST(Ban, MeansWhomItNames) {
   EXPECT_EQ(banned({.headers = {&header, 1}})->all.front().name, "x-org");
 }
 
-TEST(Ban, RefusesWhoWouldBeMoreThanOne) {
+TEST(Ban, RefusesPatternsThatMatchSeveralClients) {
   EXPECT_FALSE(banned({.user = "*"}));
   EXPECT_FALSE(banned({.user = "a*b"}));
   EXPECT_FALSE(banned({.path = "/a/{id}"}));
@@ -87,7 +88,7 @@ TEST(Ban, RefusesWhoWouldBeMoreThanOne) {
   EXPECT_FALSE(banned({}));
 }
 
-TEST(Ban, OfAnOddNameIsThatNameOrAnError) {
+TEST(Ban, MatchesUnusualNamesLiterally) {
   for (const std::string& user : std::vector<std::string>{"<img src=x onerror=alert(1)>", "a: b", "- x", "\"", "'", "#",
                                                           "{a}", "[b]", "null", "true", "7", " x ", "\xC3\xBC", "%"}) {
     const auto match = banned({.user = user});
@@ -97,4 +98,4 @@ TEST(Ban, OfAnOddNameIsThatNameOrAnError) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

@@ -2,31 +2,142 @@
 #include "control/plan_desk.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "base/nearest.h"
 #include "base/sha256.h"
-#include "control/plan_judge.h"
+#include "base/text.h"
 #include "log/log.h"
+#include "policy/dimension.h"
+#include "policy/overrides.h"
+#include "policy/subject.h"
+#include "weir/limit.h"
+#include "weir/verdict.h"
 
-namespace weir {
+namespace weir::control {
+namespace {
+
+constexpr std::size_t kShownBytes = 80;
+
+tl::unexpected<Error> refuse(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
+
+Result<std::string> judge_plan(const PlanPolicy& plans, const plans::PlanRow& row) {
+  if (!row.has_plan) return std::string();
+  if (!row.plan) return refuse("its plan is NULL; set a plan of the config, or remove the row");
+  if (std::ranges::count(plans.tiers, *row.plan, &PlanTier::name) > 0) return *row.plan;
+  std::vector<std::string_view> names;
+  std::string known;
+  for (const PlanTier& tier : plans.tiers) {
+    names.push_back(tier.name);
+    known.append(known.empty() ? "" : ", ").append(tier.name);
+  }
+  const std::string_view meant = base::nearest(*row.plan, names);
+  return refuse("unknown plan " + base::in_quotes(*row.plan, kShownBytes) +
+                (meant.empty() ? "; the plans are " + known : "; did you mean " + base::in_quotes(meant) + "?"));
+}
+
+// The algorithm that the rule counts with: that of the longest of any plan's limits.
+std::optional<Algorithm> counted_by(const Rule& rule) {
+  const auto tier = std::ranges::find_if(rule.tiers, [](const PlanTier& one) { return !one.limits.empty(); });
+  return tier == rule.tiers.end() ? std::nullopt : std::optional(tier->limits.back().quota.algorithm);
+}
+
+std::optional<std::string> wrong_with(const std::vector<RuleLimit>& limits, const Rule& rule) {
+  for (const RuleLimit& limit : limits) {
+    if (limit.quota.permits == 0) return "deny every request; to block a client, use weir keys ban";
+  }
+  const Algorithm algorithm = limits.back().quota.algorithm;
+  const auto wanted = counted_by(rule);
+  if (!wanted || *wanted == algorithm) return {};
+  return "use " + std::string(weir::to_string(algorithm)) + ", but the rule counts with " +
+         std::string(weir::to_string(*wanted)) + ", so its counts would be lost";
+}
+
+// Validates them for every rule that would apply them.
+Result<std::string> judge_limits(const Policy& policy, const std::string& limits) {
+  const auto compiled = [](const Quota& quota) { return compile(quota); };
+  std::size_t charges = 0;
+  for (const Rule& rule : policy.rules) {
+    if (!rule.by_plan) continue;
+    const auto parsed = policy::parse_limits(limits, rule.plan_algorithm, compiled);
+    if (!parsed) return refuse("its limits " + base::in_quotes(limits, kShownBytes) + ": " + parsed.error().message);
+    if (const auto wrong = wrong_with(*parsed, rule)) {
+      return refuse("its limits " + base::in_quotes(limits, kShownBytes) + ' ' + *wrong);
+    }
+    charges += parsed->size();
+  }
+  if (charges > kChargesMax)
+    return refuse("it has too many limits for all rules with `limit: plan` together; write fewer");
+  return limits;
+}
+
+Result<Micros> judge_until(const std::optional<std::string>& until) {
+  if (!until) return Micros{0};
+  if (const auto seconds = base::to_number<std::int64_t>(*until)) {
+    if (*seconds > 0 && *seconds < kTimeEnd / 1'000'000) return Micros{*seconds * 1'000'000};
+    return refuse("it ends at " + base::in_quotes(*until, kShownBytes) + ", which is not between 1970 and 2112");
+  }
+  auto time = policy::parse_time(*until);
+  if (!time) return refuse("it ends at " + base::in_quotes(*until, kShownBytes) + ": " + time.error().message);
+  return time;
+}
+
+}  // namespace
+
+Result<plans::JudgedRow> judge_row(const Policy& policy, const plans::PlanRow& row) {
+  auto plan = judge_plan(policy.plans, row);
+  if (!plan) return fail(std::move(plan.error()));
+  plans::JudgedRow out{.plan = *std::move(plan)};
+  if (!row.has_override) return out;
+  if (!row.limits) return refuse("its limits are NULL; set them, such as 5000/minute, or remove the row");
+  auto limits = judge_limits(policy, *row.limits);
+  if (!limits) return fail(std::move(limits.error()));
+  out.instead = *std::move(limits);
+  const auto until = judge_until(row.until);
+  if (!until) return fail(until.error());
+  out.until = *until;
+  return out;
+}
+
+Result<std::string> canonical_subject(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kKinds = {"user", "tenant", "api_key", "ip"};
+  const std::size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  if (colon == text.npos || std::ranges::count(kKinds, kind) == 0) {
+    return refuse("unknown subject " + base::in_quotes(text, kShownBytes) +
+                  "; write user:42, tenant:acme, api_key:… or ip:192.0.2.1");
+  }
+  const std::string value(text.substr(colon + 1));
+  if (value.empty() || value.size() > 512)
+    return refuse("a subject must have 1 to 512 bytes after " + std::string(kind) + ":");
+  if (kind == "ip" || kind == "api_key") {
+    const auto id = policy::parse_subject(text);
+    if (!id) return fail(id.error());
+    return policy::subject_text(*id);
+  }
+  return std::string(kind) + ':' + value;
+}
+
 namespace {
 
 constexpr Micros kFirstReading{2'000'000};  // a server starts without its plans rather than not at all
 
-void tell(const PlanEvent& event) {
+void tell(const plans::PlanEvent& event) {
   switch (event.kind) {
-    case PlanEvent::Kind::away:
-      log(LogLevel::warn, "plan database unavailable, using the last known plans", {{"error", event.message}});
+    case plans::PlanEvent::Kind::away:
+      log::log(log::LogLevel::warn, "plan database unavailable, using the last known plans",
+               {{"error", event.message}});
       break;
-    case PlanEvent::Kind::back:
-      log(LogLevel::info, "plan database available again");
+    case plans::PlanEvent::Kind::back:
+      log::log(log::LogLevel::info, "plan database available again");
       break;
-    case PlanEvent::Kind::not_remembered:
-      log(LogLevel::warn, "cannot save plans for the next restart", {{"error", event.message}});
+    case plans::PlanEvent::Kind::not_remembered:
+      log::log(log::LogLevel::warn, "cannot save plans for the next restart", {{"error", event.message}});
       break;
-    case PlanEvent::Kind::refused_row:
-      log(LogLevel::warn, "invalid plan row, its subject keeps the previous plan and limits",
-          {{"subject", event.subject}, {"error", event.message}});
+    case plans::PlanEvent::Kind::refused_row:
+      log::log(log::LogLevel::warn, "invalid plan row, its subject keeps the previous plan and limits",
+               {{"subject", event.subject}, {"error", event.message}});
       break;
   }
 }
@@ -71,7 +182,7 @@ PlanDesk::PlanDesk(Gate& gate, std::string folder, std::string memory)
 
 Result<void> PlanDesk::check(const PlanPolicy& plans, const std::string& folder) {
   if (plans.source.empty()) return {};
-  auto source = make_plan_source({.url = seen_from(folder, plans.source), .query = plans.query});
+  auto source = plans::make_plan_source({.url = seen_from(folder, plans.source), .query = plans.query});
   if (!source) return fail(source.error().code, "plans: " + source.error().message);
   return {};
 }
@@ -84,17 +195,17 @@ Result<void> PlanDesk::prepare(const Policy& policy) {
   if (auto sound = check(plans, folder_); !sound) return sound;
   const auto before = directory();
   if (before != nullptr && is_same_source(this->policy(), plans)) return {};
-  auto source = make_plan_source({.url = seen_from(folder_, plans.source), .query = plans.query});
+  auto source = plans::make_plan_source({.url = seen_from(folder_, plans.source), .query = plans.query});
   if (!source) return fail(std::move(source.error()));
   const auto by = std::make_shared<const Policy>(policy);
-  const PlanDirectoryOptions options{.subjects_max = static_cast<std::size_t>(plans.subjects),
-                                     .refresh = plans.refresh,
-                                     .wait = plans.wait,
-                                     .memory = memory_,
-                                     .memory_of = hex(sha256(plans.source + '\n' + plans.query)),
-                                     .judge = [by](const PlanRow& row) { return judge_row(*by, row); },
-                                     .tell = tell};
-  auto made = std::make_shared<PlanDirectory>(*std::move(source), options);
+  const plans::PlanDirectoryOptions options{.subjects_max = static_cast<std::size_t>(plans.subjects),
+                                            .refresh = plans.refresh,
+                                            .wait = plans.wait,
+                                            .memory = memory_,
+                                            .memory_of = base::hex(base::sha256(plans.source + '\n' + plans.query)),
+                                            .judge = [by](const plans::PlanRow& row) { return judge_row(*by, row); },
+                                            .tell = tell};
+  auto made = std::make_shared<plans::PlanDirectory>(*std::move(source), options);
   if (!made->wait_until_read(kFirstReading) && before != nullptr) {
     return fail(ErrorCode::unavailable,
                 "keeping the previous plan source: " + plans.source + " cannot be read: " + made->status().error);
@@ -114,7 +225,7 @@ Result<PolicyChanges> PlanDesk::put(const Policy& policy) {
   if (!applied) return applied;
   const auto by = std::make_shared<const Policy>(policy);
   const bool is_judged = judges_alike(is_new ? *next_by_ : judged_by_ == nullptr ? Policy{} : *judged_by_, policy);
-  if (next != nullptr && !is_judged) next->judge_by([by](const PlanRow& row) { return judge_row(*by, row); });
+  if (next != nullptr && !is_judged) next->judge_by([by](const plans::PlanRow& row) { return judge_row(*by, row); });
   if (before != nullptr && before != next) before->retire();
   const std::lock_guard lock(mutex_);
   directory_ = std::move(next);
@@ -122,17 +233,22 @@ Result<PolicyChanges> PlanDesk::put(const Policy& policy) {
   return applied;
 }
 
-std::shared_ptr<PlanDirectory> PlanDesk::directory() const {
+std::shared_ptr<plans::PlanDirectory> PlanDesk::directory() const {
   const std::lock_guard lock(mutex_);
   return directory_;
 }
 
-PlanPolicy PlanDesk::policy() const {
+std::shared_ptr<const Policy> PlanDesk::judged_by() const {
   const std::lock_guard lock(mutex_);
-  return judged_by_ == nullptr ? PlanPolicy{} : judged_by_->plans;
+  return judged_by_;
 }
 
-Result<std::shared_ptr<PlanDirectory>> PlanDesk::needed() const {
+PlanPolicy PlanDesk::policy() const {
+  const auto policy = judged_by();
+  return policy == nullptr ? PlanPolicy{} : policy->plans;
+}
+
+Result<std::shared_ptr<plans::PlanDirectory>> PlanDesk::needed() const {
   auto directory = this->directory();
   if (directory != nullptr) return directory;
   return fail(ErrorCode::out_of_range,
@@ -145,59 +261,51 @@ Result<PlanView> PlanDesk::show(std::string_view subject) const {
   auto who = canonical_subject(subject);
   if (!who) return fail(std::move(who.error()));
   auto row = (*directory)->look(*who);
-  if (!row && row.error().code == ErrorCode::not_found) row = PlanRow{.subject = *who};
+  if (!row && row.error().code == ErrorCode::not_found) row = plans::PlanRow{.subject = *who};
   if (!row) return fail(std::move(row.error()));
   PlanView view{.row = *std::move(row)};
-  std::shared_ptr<const Policy> policy;
-  {
-    const std::lock_guard lock(mutex_);
-    policy = judged_by_;
-  }
+  const auto policy = judged_by();
   if (const auto judged = judge_row(*policy, view.row); !judged) view.refused = judged.error().message;
   const PlanTerms terms = (*directory)->find(*who);
   view.plan = terms.plan;
   view.is_default = view.plan.empty();
   if (view.is_default) view.plan = policy->plans.fallback;
-  view.limits = terms.instead != nullptr ? *terms.instead : limits_of(*policy, view.plan);
+  view.limits = terms.limits != nullptr ? *terms.limits : limits_of(*policy, view.plan);
   return view;
 }
 
-Result<std::vector<PlanRow>> PlanDesk::list(std::string_view after, std::size_t most) const {
+Result<std::vector<plans::PlanRow>> PlanDesk::list(std::string_view after, std::size_t most) const {
   auto directory = needed();
   if (!directory) return fail(std::move(directory.error()));
   return (*directory)->list(after, most);
 }
 
-Result<PlanView> PlanDesk::write(PlanChange change, const Author& by) {
+Result<PlanView> PlanDesk::write(plans::PlanChange change, const Author& by) {
   auto directory = needed();
   if (!directory) return fail(std::move(directory.error()));
   auto who = canonical_subject(change.subject);
   if (!who) return fail(std::move(who.error()));
   change.subject = *std::move(who);
-  std::shared_ptr<const Policy> policy;
-  {
-    const std::lock_guard lock(mutex_);
-    policy = judged_by_;
-  }
-  PlanRow row{.subject = change.subject};
-  if (change.kind == PlanChange::Kind::set_plan) {
+  const auto policy = judged_by();
+  plans::PlanRow row{.subject = change.subject};
+  if (change.kind == plans::PlanChange::Kind::set_plan) {
     row.has_plan = true;
     row.plan = change.plan;
-  } else if (change.kind == PlanChange::Kind::set_override) {
+  } else if (change.kind == plans::PlanChange::Kind::set_override) {
     row.has_override = true;
     row.limits = change.limits;
     row.until = change.until;
   }
   if (const auto judged = judge_row(*policy, row); !judged) return fail(judged.error());
   if (auto written = (*directory)->write(change); !written) return fail(std::move(written.error()));
-  log(LogLevel::info, "plan changed",
-      {{"subject", change.subject},
-       {"plan", change.plan},
-       {"limits", change.limits},
-       {"who", by.who},
-       {"from", by.from},
-       {"reason", by.reason}});
+  log::log(log::LogLevel::info, "plan changed",
+           {{"subject", change.subject},
+            {"plan", change.plan},
+            {"limits", change.limits},
+            {"who", by.who},
+            {"from", by.from},
+            {"reason", by.reason}});
   return show(change.subject);
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -17,11 +17,21 @@
 #include "weir/policy.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::control {
+
+// Validates a row of the plan database against a policy. A row is untrusted input: a blank field in one has taken down
+// a worldwide service before. The error names the subject and the fix, and other rows are not affected. Fuzzed by
+// fuzz/plan_row.cc.
+Result<plans::JudgedRow> judge_row(const Policy& policy, const plans::PlanRow& row);
+
+// canonical_subject()
+//
+// The subject in the form that directories use: `user:42`, `api_key:sha256:…`, `ip:192.0.2.1`, `ip:2001:db8::/64`.
+Result<std::string> canonical_subject(std::string_view text);
 
 // What is known about a subject.
 struct PlanView {
-  PlanRow row{};          // as the database has it
+  plans::PlanRow row{};   // as the database has it
   std::string refused{};  // why the row is invalid; empty if it is valid
   std::string plan{};     // in effect; the default's name if it has none
   std::string limits{};   // in effect: `10/second, 1000/minute`
@@ -46,23 +56,24 @@ class PlanDesk {
   static Result<void> check(const PlanPolicy& plans, const std::string& folder);
 
   // Plan queries and changes. Without a directory all of them are errors that say what to do.
-  std::shared_ptr<PlanDirectory> directory() const;  // null: none
+  std::shared_ptr<plans::PlanDirectory> directory() const;  // null: none
   PlanPolicy policy() const;
   Result<PlanView> show(std::string_view subject) const;
-  Result<std::vector<PlanRow>> list(std::string_view after, std::size_t most) const;
+  Result<std::vector<plans::PlanRow>> list(std::string_view after, std::size_t most) const;
   // Validates the change before writing it; `by` is for the log.
-  Result<PlanView> write(PlanChange change, const Author& by);
+  Result<PlanView> write(plans::PlanChange change, const Author& by);
 
  private:
-  Result<std::shared_ptr<PlanDirectory>> needed() const;
+  Result<std::shared_ptr<plans::PlanDirectory>> needed() const;
+  std::shared_ptr<const Policy> judged_by() const;
 
   Gate& gate_;
   const std::string folder_, memory_;
-  std::shared_ptr<PlanDirectory> next_;  // prepared, not in effect
+  std::shared_ptr<plans::PlanDirectory> next_;  // prepared, not in effect
   std::shared_ptr<const Policy> next_by_;
   mutable std::mutex mutex_;  // guards what follows
-  std::shared_ptr<PlanDirectory> directory_;
+  std::shared_ptr<plans::PlanDirectory> directory_;
   std::shared_ptr<const Policy> judged_by_;
 };
 
-}  // namespace weir
+}  // namespace weir::control

@@ -7,10 +7,11 @@
 #include <filesystem>
 #include <thread>
 
-#include "control/test_folder.h"
+#include "base/folder_fixture.h"
+#include "base/sha256.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 Policy policy(const std::string& tiers, const std::string& source = "sqlite:plans.db") {
@@ -23,7 +24,7 @@ Policy policy(const std::string& tiers, const std::string& source = "sqlite:plan
 
 // The part of a server that has the plans.
 struct Desk {
-  explicit Desk(const TestFolder& folder) : desk(gate, folder.at("."), folder.at("memory")) {}
+  explicit Desk(const base::TestFolder& folder) : desk(gate, folder.at("."), folder.at("memory")) {}
 
   void use(const Policy& next) {
     const auto put = desk.put(next);
@@ -34,7 +35,7 @@ struct Desk {
     return answer && answer->binding_limit() != nullptr ? answer->binding_limit()->decision.limit : -1;
   }
   Result<PlanView> set(const std::string& subject, const std::string& plan) {
-    return desk.write({.kind = PlanChange::Kind::set_plan, .subject = subject, .plan = plan}, {.who = "test"});
+    return desk.write({.kind = plans::PlanChange::Kind::set_plan, .subject = subject, .plan = plan}, {.who = "test"});
   }
 
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{1'789'992'000'000'000});
@@ -43,8 +44,8 @@ struct Desk {
   PlanDesk desk;
 };
 
-TEST(PlanDesk, WritesShowsAndHolds) {
-  const TestFolder folder;
+TEST(PlanDesk, AppliesAPlanThatWasWritten) {
+  const base::TestFolder folder;
   Desk one(folder);
   one.use(policy("free: 3/hour, pro: 10/hour"));
   EXPECT_EQ(one.limit_of("42"), 3);
@@ -56,7 +57,8 @@ TEST(PlanDesk, WritesShowsAndHolds) {
   EXPECT_FALSE(one.set("user:42", "gold"));
   EXPECT_FALSE(one.set("42", "pro"));
   const auto own = one.desk.write(
-      {.kind = PlanChange::Kind::set_override, .subject = "user:42", .limits = "12/hour", .until = "2099-01-01"}, {});
+      {.kind = plans::PlanChange::Kind::set_override, .subject = "user:42", .limits = "12/hour", .until = "2099-01-01"},
+      {});
   ASSERT_TRUE(own) << own.error().message;
   EXPECT_EQ(one.limit_of("42"), 12);
   const auto rows = one.desk.list("", 10);
@@ -66,18 +68,18 @@ TEST(PlanDesk, WritesShowsAndHolds) {
   EXPECT_TRUE(one.desk.show("user:nobody")->is_default);
 }
 
-TEST(PlanDesk, FollowsThePolicy) {
-  const TestFolder folder;
+TEST(PlanDesk, UsesTheSourceAndTiersOfThePolicy) {
+  const base::TestFolder folder;
   Desk one(folder);
   one.use(policy("free: 3/hour, pro: 10/hour"));
   ASSERT_TRUE(one.set("user:42", "pro"));
   const auto directory = one.desk.directory();
   one.use(policy("free: 3/hour, pro: 20/hour"));
-  EXPECT_EQ(one.desk.directory(), directory) << "other tiers are judged by the same directory";
+  EXPECT_EQ(one.desk.directory(), directory) << "the same directory judges the rows by the new tiers";
   EXPECT_EQ(one.limit_of("42"), 20);
   one.use(policy("free: 3/hour, pro: 20/hour", "sqlite:other.db"));
   EXPECT_NE(one.desk.directory(), directory);
-  EXPECT_EQ(one.limit_of("42"), 3) << "who is on no plan there";
+  EXPECT_EQ(one.limit_of("42"), 3) << "the subject has no plan in the other database";
   const auto without = parse_policy("rules: [{name: plan, per: user, limit: 7/hour}]", "p");
   one.use(*without);
   EXPECT_EQ(one.desk.directory(), nullptr);
@@ -92,8 +94,8 @@ bool comes(Desk& one, std::string_view user, std::int64_t limit) {
   return one.limit_of(user) == limit;
 }
 
-TEST(PlanDesk, StaysWhereItIsIfTheNextSourceCannotBeRead) {
-  const TestFolder folder;
+TEST(PlanDesk, KeepsThePreviousSourceIfTheNextCannotBeRead) {
+  const base::TestFolder folder;
   Desk one(folder);
   one.use(policy("free: 3/hour, pro: 10/hour"));
   ASSERT_TRUE(one.set("user:42", "pro"));
@@ -105,11 +107,11 @@ TEST(PlanDesk, StaysWhereItIsIfTheNextSourceCannotBeRead) {
   EXPECT_EQ(one.limit_of("42"), 10);
   EXPECT_FALSE(PlanDesk::check(policy("free: 3/hour", "'sqlite::memory:'").plans, ""));
   one.use(policy("free: 4/hour, gold: 30/hour"));
-  EXPECT_TRUE(comes(one, "42", 4)) << "a tier that is gone";
+  EXPECT_TRUE(comes(one, "42", 4)) << "the subject's tier no longer exists";
 }
 
-TEST(PlanDesk, RemembersWhatWasKnownWhenTheDatabaseIsAwayAtTheStart) {
-  const TestFolder folder;
+TEST(PlanDesk, StartsWithSavedPlansIfTheDatabaseIsUnavailable) {
+  const base::TestFolder folder;
   {
     Desk before(folder);
     before.use(policy("free: 3/hour, pro: 10/hour"));
@@ -126,8 +128,79 @@ TEST(PlanDesk, RemembersWhatWasKnownWhenTheDatabaseIsAwayAtTheStart) {
   }
   Desk again(folder);
   again.use(policy("free: 3/hour, pro: 10/hour"));
-  EXPECT_EQ(again.limit_of("42"), 10) << "who never read the database must not forget what was known";
+  EXPECT_EQ(again.limit_of("42"), 10) << "a process that never read the database must not overwrite the saved plans";
+}
+
+Policy two_plans() {
+  return *parse_policy(R"(
+plans: {default: free, tiers: {free: 100/minute, pro: [10/second, 1000/minute]}}
+rules:
+  - {name: plan, per: user, limit: plan, algorithm: fixed_window}
+  - {name: other, per: tenant, limit: plan}
+)",
+                       "p");
+}
+
+std::string refusal(const plans::PlanRow& row) {
+  const auto judged = judge_row(two_plans(), row);
+  return judged ? "" : judged.error().message;
+}
+
+plans::PlanRow on(std::optional<std::string> plan) {
+  return {.subject = "user:42", .has_plan = true, .plan = std::move(plan)};
+}
+
+plans::PlanRow with(std::optional<std::string> limits, std::optional<std::string> until = {}) {
+  return {.subject = "user:42", .has_override = true, .limits = std::move(limits), .until = std::move(until)};
+}
+
+TEST(PlanJudge, AcceptsValidRows) {
+  const auto both = judge_row(two_plans(), {.subject = "user:42",
+                                            .has_plan = true,
+                                            .plan = "pro",
+                                            .has_override = true,
+                                            .limits = "50/second, 5000/minute",
+                                            .until = "2026-12-31"});
+  ASSERT_TRUE(both) << both.error().message;
+  EXPECT_EQ(both->plan, "pro");
+  EXPECT_EQ(both->instead, "50/second, 5000/minute");
+  EXPECT_EQ(both->until, Micros{1'798'675'200'000'000});
+  EXPECT_EQ(judge_row(two_plans(), with("5/minute", "1798675200"))->until, both->until);
+  EXPECT_EQ(judge_row(two_plans(), with("5/minute"))->until, Micros{0});
+  EXPECT_EQ(judge_row(two_plans(), {.subject = "user:42"})->plan, "");
+}
+
+TEST(PlanJudge, RefusesInvalidRows) {
+  EXPECT_EQ(refusal(on({})), "its plan is NULL; set a plan of the config, or remove the row");
+  EXPECT_EQ(refusal(on("")), "unknown plan ''; the plans are free, pro");
+  EXPECT_EQ(refusal(on("Pro")), "unknown plan 'Pro'; did you mean 'pro'?");
+  EXPECT_EQ(refusal(on("9223372036854775808")), "unknown plan '9223372036854775808'; the plans are free, pro");
+  EXPECT_NE(refusal(on(std::string(100'000, 'x'))), "");
+  EXPECT_LT(refusal(on(std::string(100'000, 'x'))).size(), 300U);
+  for (const char* limits :
+       {"", " ", "-5/minute", "0/minute", "9223372036854775808/minute", "5000", "5/minute,", "5/minute, 6/minute",
+        "1e9/second", "5/minute\n6/hour", "5/century", "5 in flight", "1/s,1/2s,1/3s,1/4s,1/5s,1/6s,1/7s,1/8s,1/9s"}) {
+    EXPECT_NE(refusal(with(limits)), "") << limits;
+  }
+  EXPECT_NE(refusal(with({})), "");
+  EXPECT_NE(refusal(with("5/minute burst 9")).find("burst"), std::string::npos)
+      << "one of the rules counts in windows, which have no burst";
+  for (const char* until : {"", "tomorrow", "-1", "0", "99999999999999999999", "2026-02-30", "NaN"}) {
+    EXPECT_NE(refusal(with("5/minute", until)), "") << until;
+  }
+}
+
+TEST(PlanJudge, EverySubjectHasOneCanonicalText) {
+  EXPECT_EQ(*canonical_subject("user:42"), "user:42");
+  EXPECT_EQ(*canonical_subject("user:a:b"), "user:a:b");
+  EXPECT_EQ(*canonical_subject("ip:::ffff:192.0.2.1"), "ip:192.0.2.1");
+  EXPECT_EQ(*canonical_subject("ip:2001:db8::1"), "ip:2001:db8::/64");
+  EXPECT_EQ(*canonical_subject("api_key:sha256:" + std::string(64, 'a')), "api_key:sha256:" + std::string(64, 'a'));
+  EXPECT_EQ(*canonical_subject("api_key:secret"), "api_key:sha256:" + base::hex(base::sha256("secret")));
+  for (const char* text : {"", "42", "user", "user:", "users:42", "ip:here", ":42"}) {
+    EXPECT_FALSE(canonical_subject(text)) << text;
+  }
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

@@ -1,7 +1,7 @@
 // The loop of the reloader's thread. See reloader.h.
 #include "control/reloader.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr int kTickMs = 500;
@@ -39,4 +39,4 @@ void Reloader::work(const std::stop_token& stop) {
   }
 }
 
-}  // namespace weir
+}  // namespace weir::control

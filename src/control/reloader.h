@@ -14,7 +14,7 @@
 #include "control/control.h"
 #include "control/file_watch.h"
 
-namespace weir {
+namespace weir::control {
 
 enum class Watching : std::uint8_t { on, off };
 
@@ -42,4 +42,4 @@ class Reloader {
   std::jthread thread_;
 };
 
-}  // namespace weir
+}  // namespace weir::control

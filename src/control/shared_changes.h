@@ -1,7 +1,7 @@
 // The interface of the fleet's shared list of changes: numbered lines.
 //
 // Calls may wait for the network, about a second at most, or longer for a list of many MiB that arrives slowly. Any
-// thread. Implemented by serve/fleet_desk.h; tested by journal_shared_test.cc and tests/server/fleet_admin.sh.
+// thread. Implemented by serve/fleet_reporter.h; tested by journal_shared_test.cc and tests/server/fleet_admin.sh.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::control {
 
 class SharedChanges {
  public:
@@ -32,4 +32,4 @@ class SharedChanges {
   virtual Result<void> drop(const std::vector<std::uint64_t>& numbers) = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::control

@@ -8,36 +8,34 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "control/test_folder.h"
+#include "base/folder_fixture.h"
 #include "control/usage_keeper.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr Micros kNoon{1'789'992'000'000'000};  // 2026-09-21
 constexpr const char* kUsageRules = "rules: [{name: r, per: user, limit: 1000/day}]";
 
-TEST(UsageFiles, EachHasASeatOfItsOwn) {
-  const TestFolder folder;
-  UsageFiles first, second;
+TEST(UsageFiles, EachProcessHasItsOwnFiles) {
+  const base::TestFolder folder;
+  usage::UsageFiles first, second;
   ASSERT_TRUE(first.open(folder.at("u")));
   ASSERT_TRUE(second.open(folder.at("u")));
   EXPECT_EQ(first.seat(), 0U);
   EXPECT_EQ(second.seat(), 1U);
   {
-    UsageFiles third;
+    usage::UsageFiles third;
     ASSERT_TRUE(third.open(folder.at("u")));
     EXPECT_EQ(third.seat(), 2U);
   }
-  UsageFiles again;
+  usage::UsageFiles again;
   ASSERT_TRUE(again.open(folder.at("u")));
-  EXPECT_EQ(again.seat(), 2U) << "the one that was left";
+  EXPECT_EQ(again.seat(), 2U) << "the free number is used again";
   ASSERT_TRUE(first.write("2026-09-21", "one"));
   ASSERT_TRUE(second.write("2026-09-21", "two"));
   ASSERT_TRUE(second.write("2026-09-20", "before"));
@@ -46,39 +44,39 @@ TEST(UsageFiles, EachHasASeatOfItsOwn) {
   folder.write("u/notes.txt", "none of ours");
   const auto files = first.list();
   ASSERT_EQ(files->size(), 3U);
-  EXPECT_EQ(*UsageFiles::read((*files)[0]), "before");
-  EXPECT_EQ(*UsageFiles::read((*files)[1]), "one more");
+  EXPECT_EQ(*usage::UsageFiles::read((*files)[0]), "before");
+  EXPECT_EQ(*usage::UsageFiles::read((*files)[1]), "one more");
   first.forget_before("2026-09-21");
   EXPECT_EQ(first.list()->size(), 2U);
   EXPECT_EQ(folder.read("u/notes.txt"), "none of ours");
 }
 
-TEST(UsageFiles, TellsWhatCannotBe) {
-  const TestFolder folder;
+TEST(UsageFiles, ReportsUnusableFoldersAndFiles) {
+  const base::TestFolder folder;
   folder.write("file", "");
-  UsageFiles files;
+  usage::UsageFiles files;
   EXPECT_FALSE(files.open(folder.at("file")));
   EXPECT_FALSE(files.open(folder.at("no/such/place")));
   std::filesystem::create_directories(folder.at("u/2026-09-21.0"));
   ASSERT_TRUE(files.open(folder.at("u")));
-  EXPECT_FALSE(UsageFiles::read(files.list()->at(0)));
+  EXPECT_FALSE(usage::UsageFiles::read(files.list()->at(0)));
   EXPECT_FALSE(files.write("2026-09-21", "over a folder"));
 }
 
-TEST(UsageFiles, HasSeatsForSome) {
-  const TestFolder folder;
-  std::vector<std::unique_ptr<UsageFiles>> all;
-  for (unsigned i = 0; i < UsageFiles::kSeats; ++i) {
-    all.push_back(std::make_unique<UsageFiles>());
+TEST(UsageFiles, RefusesMoreProcessesThanTheMaximum) {
+  const base::TestFolder folder;
+  std::vector<std::unique_ptr<usage::UsageFiles>> all;
+  for (unsigned i = 0; i < usage::UsageFiles::kSeats; ++i) {
+    all.push_back(std::make_unique<usage::UsageFiles>());
     ASSERT_TRUE(all.back()->open(folder.at("u")));
   }
-  UsageFiles one_more;
+  usage::UsageFiles one_more;
   EXPECT_FALSE(one_more.open(folder.at("u")));
 }
 
 // A process: a gate, its limiter and a keeper that writes at its end, or at the given interval.
 struct Process {
-  explicit Process(const TestFolder& folder, std::shared_ptr<ManualClock> of,
+  explicit Process(const base::TestFolder& folder, std::shared_ptr<ManualClock> of,
                    std::chrono::milliseconds every = std::chrono::hours(1))
       : limiter({.clock = std::move(of), .keys = 1'000, .sweeping = Sweeping::by_hand}) {
     EXPECT_TRUE(gate.apply(*parse_policy(kUsageRules, "t")));
@@ -90,21 +88,21 @@ struct Process {
   std::int64_t spent(const std::string& user) {
     std::int64_t sum = 0;
     const auto report = keeper->report({.subject = "user:" + user});
-    for (const Spending& row : report->rows) sum += row.spent;
+    for (const UsageRow& row : report->rows) sum += row.used;
     return sum;
   }
 
   Limiter limiter;
-  Gate gate{limiter, {.spending = {.subjects = 100, .days = 3}}};
+  Gate gate{limiter, {.usage = {.subjects = 100, .days = 3}}};
   std::optional<UsageKeeper> keeper;
 };
 
 struct UsageKeeping : testing::Test {
-  const TestFolder folder;
+  const base::TestFolder folder;
   const std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(kNoon);
 };
 
-TEST_F(UsageKeeping, GoesOnWhereTheLastProcessEnded) {
+TEST_F(UsageKeeping, ContinuesFromTheFilesOfTheLastProcess) {
   for (int life = 1; life <= 3; ++life) {
     Process process(folder, clock);
     process.spend("42", 10);
@@ -116,13 +114,13 @@ TEST_F(UsageKeeping, GoesOnWhereTheLastProcessEnded) {
   EXPECT_TRUE(folder.read("u/2026-09-21.1").empty());
 }
 
-TEST_F(UsageKeeping, OfTwoProcessesNothingIsLostOrDoubled) {
+TEST_F(UsageKeeping, TwoProcessesLoseAndDoubleNothing) {
   std::optional<Process> old(std::in_place, folder, clock);
   old->spend("42", 10);
   std::optional<Process> next(std::in_place, folder, clock);
   next->spend("42", 5);
   old->spend("42", 1);
-  EXPECT_EQ(next->spent("42"), 5) << "of the other what it wrote";
+  EXPECT_EQ(next->spent("42"), 5) << "the other process has not written its usage yet";
   old.reset();
   EXPECT_EQ(next->spent("42"), 16);
   std::optional<Process> third(std::in_place, folder, clock);  // gets the first seat again
@@ -144,7 +142,7 @@ TEST_F(UsageKeeping, WritesWhileItRuns) {
   EXPECT_EQ(process.keeper->kept().failures, 0U);
 }
 
-TEST_F(UsageKeeping, ADamagedFileIsSetAsideAndNothingElseIsLost) {
+TEST_F(UsageKeeping, SetsADamagedFileAsideAndKeepsAllOthers) {
   {
     Process process(folder, clock);
     process.spend("42", 10);
@@ -161,11 +159,11 @@ TEST_F(UsageKeeping, ADamagedFileIsSetAsideAndNothingElseIsLost) {
   }
   folder.write("u/2026-09-22.1", "of a newer version, say");
   Process process(folder, clock);
-  EXPECT_EQ(process.spent("42"), 7) << "what cannot be read of others is left out";
+  EXPECT_EQ(process.spent("42"), 7) << "unreadable files of other processes are left out";
   EXPECT_EQ(folder.read("u/2026-09-22.1"), "of a newer version, say");
 }
 
-TEST_F(UsageKeeping, AFileThatMayBeWellIsLeftAlone) {
+TEST_F(UsageKeeping, DoesNotModifyAFileOfANewerVersion) {
   const std::string newer = "weir-usage 2\nwho knows\n";
   std::filesystem::create_directories(folder.at("u"));
   folder.write("u/2026-09-21.0", newer);
@@ -183,7 +181,7 @@ TEST_F(UsageKeeping, AFileThatMayBeWellIsLeftAlone) {
   EXPECT_EQ(Process(folder, clock).spent("42"), 7) << "the next day has a file again";
 }
 
-TEST_F(UsageKeeping, FilesOfLongAgoGo) {
+TEST_F(UsageKeeping, RemovesFilesOfOldDays) {
   {
     Process process(folder, clock);
     process.spend("42", 10);
@@ -200,7 +198,7 @@ TEST_F(UsageKeeping, FilesOfLongAgoGo) {
   EXPECT_TRUE(folder.read("u/2026-09-21.3.new").empty());
 }
 
-TEST_F(UsageKeeping, WithoutAFolderItCountsInMemory) {
+TEST_F(UsageKeeping, CountsInMemoryIfTheFolderCannotBeUsed) {
   folder.write("u", "a file");
   Process process(folder, clock);
   process.spend("42", 10);
@@ -208,7 +206,7 @@ TEST_F(UsageKeeping, WithoutAFolderItCountsInMemory) {
   EXPECT_EQ(process.keeper->kept().written_at, Micros{0});
 }
 
-TEST_F(UsageKeeping, WhatCannotBeWrittenIsTriedAgain) {
+TEST_F(UsageKeeping, RetriesAFailedWrite) {
   Process process(folder, clock, std::chrono::milliseconds(5));
   std::filesystem::create_directories(folder.at("u/2026-09-21.0.new"));  // blocks the write
   process.spend("42", 10);
@@ -222,4 +220,4 @@ TEST_F(UsageKeeping, WhatCannotBeWrittenIsTriedAgain) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::control

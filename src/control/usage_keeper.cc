@@ -8,7 +8,7 @@
 #include "log/log.h"
 #include "policy/dimension.h"
 
-namespace weir {
+namespace weir::control {
 namespace {
 
 constexpr Micros kDayLong{86'400'000'000};
@@ -17,9 +17,10 @@ constexpr Micros kDayLong{86'400'000'000};
 
 UsageKeeper::UsageKeeper(Limiter& limiter, Gate& gate, UsageKeeperOptions options)
     : limiter_(limiter), gate_(gate), options_(std::move(options)) {
-  if (options_.folder.empty() || gate_.spending_stats().places == 0) return;
+  if (options_.folder.empty() || gate_.usage_stats().places == 0) return;
   if (const auto opened = files_.open(options_.folder); !opened) {
-    log(LogLevel::error, "cannot open usage files, keeping usage in memory", {{"reason", opened.error().message}});
+    log::log(log::LogLevel::error, "cannot open usage files, keeping usage in memory",
+             {{"reason", opened.error().message}});
     return;
   }
   has_files_ = true;
@@ -37,27 +38,28 @@ UsageKeeper::~UsageKeeper() {
 void UsageKeeper::take_own() {
   const auto files = files_.list();
   if (!files)
-    return log(LogLevel::error, "cannot list usage files, starting without saved usage",
-               {{"reason", files.error().message}});
-  for (const UsageFiles::File& file : *files) {
+    return log::log(log::LogLevel::error, "cannot list usage files, starting without saved usage",
+                    {{"reason", files.error().message}});
+  for (const usage::UsageFiles::File& file : *files) {
     if (file.seat == files_.seat()) take(file);
   }
 }
 
-void UsageKeeper::take(const UsageFiles::File& file) {
-  auto text = UsageFiles::read(file);
-  const auto wrong = text ? refuse_spending(*text) : std::nullopt;
+void UsageKeeper::take(const usage::UsageFiles::File& file) {
+  auto text = usage::UsageFiles::read(file);
+  const auto wrong = text ? refuse_usage(*text) : std::nullopt;
   if (wrong && wrong->code != ErrorCode::out_of_range) {
-    const auto aside = UsageFiles::set_aside(file);
+    const auto aside = usage::UsageFiles::set_aside(file);
     ++kept_.set_aside;
-    return log(LogLevel::error, "usage file damaged, starting its day from zero",
-               {{"file", file.path}, {"reason", wrong->message}, {"kept", aside ? *aside : aside.error().message}});
+    return log::log(
+        log::LogLevel::error, "usage file damaged, starting its day from zero",
+        {{"file", file.path}, {"reason", wrong->message}, {"kept", aside ? *aside : aside.error().message}});
   }
-  const auto taken = text.and_then([&](std::string whole) { return gate_.take_spending(std::move(whole)); });
+  const auto taken = text.and_then([&](std::string whole) { return gate_.load_usage(std::move(whole)); });
   if (taken) return;
   dates_left_.push_back(file.date);
-  log(LogLevel::error, "cannot use usage file, leaving it unchanged and keeping its day in memory",
-      {{"file", file.path}, {"reason", taken.error().message}});
+  log::log(log::LogLevel::error, "cannot use usage file, leaving it unchanged and keeping its day in memory",
+           {{"file", file.path}, {"reason", taken.error().message}});
 }
 
 void UsageKeeper::work(const std::stop_token& stop) {
@@ -72,28 +74,29 @@ void UsageKeeper::work(const std::stop_token& stop) {
 void UsageKeeper::write() {
   const Micros now = limiter_.now();
   std::string error;
-  auto unsaved = gate_.unsaved_spending();
+  auto unsaved = gate_.unsaved_usage();
   if (!unsaved) {
     error = unsaved.error().message;
-    unsaved = std::vector<SavedSpending>{};
+    unsaved = std::vector<SavedUsage>{};
   }
-  for (const SavedSpending& day : *unsaved) {
+  for (const SavedUsage& day : *unsaved) {
     const bool is_left = std::ranges::find(dates_left_, day.date) != dates_left_.end();
     if (const auto written = is_left ? Result<void>{} : files_.write(day.date, day.text)) {
-      gate_.spending_saved(day.day, day.version);
+      gate_.usage_saved(day.day, day.version);
     } else {
       error = written.error().message;
     }
   }
   const Micros oldest = now - kDayLong * (static_cast<std::int64_t>(options_.days) - 1);
-  files_.forget_before(time_text(std::max(oldest, Micros{0})).substr(0, 10));
+  files_.forget_before(policy::time_text(std::max(oldest, Micros{0})).substr(0, 10));
   const std::lock_guard lock(told_);
   if (error.empty()) {
     kept_.written_at = now;
-    if (!error_.empty()) log(LogLevel::info, "usage files are written again");
+    if (!error_.empty()) log::log(log::LogLevel::info, "usage files are written again");
   } else {
     ++kept_.failures;
-    if (error != error_) log(LogLevel::error, "cannot write usage file, keeping usage in memory", {{"reason", error}});
+    if (error != error_)
+      log::log(log::LogLevel::error, "cannot write usage file, keeping usage in memory", {{"reason", error}});
   }
   error_ = error;
 }
@@ -101,34 +104,33 @@ void UsageKeeper::write() {
 // Leaves out files that cannot be read, and logs it: they may be another version's.
 std::vector<std::string> UsageKeeper::texts_of_others() const {
   std::vector<std::string> out;
-  const auto files = has_files_ ? files_.list() : std::vector<UsageFiles::File>{};
+  const auto files = has_files_ ? files_.list() : std::vector<usage::UsageFiles::File>{};
   if (!files) {
-    log(LogLevel::warn, "cannot list usage files, reporting only this process", {{"reason", files.error().message}});
+    log::log(log::LogLevel::warn, "cannot list usage files, reporting only this process",
+             {{"reason", files.error().message}});
     return out;
   }
-  for (const UsageFiles::File& file : *files) {
+  for (const usage::UsageFiles::File& file : *files) {
     if (file.seat == files_.seat()) continue;
-    auto text = UsageFiles::read(file);
+    auto text = usage::UsageFiles::read(file);
     std::string error = text ? std::string() : text.error().message;
     if (text) {
-      if (auto wrong = refuse_spending(*text)) error = wrong->message;
+      if (auto wrong = refuse_usage(*text)) error = wrong->message;
     }
     if (error.empty()) {
       out.push_back(*std::move(text));
     } else {
-      log(LogLevel::warn, "usage file left out of the report", {{"file", file.path}, {"reason", error}});
+      log::log(log::LogLevel::warn, "usage file left out of the report", {{"file", file.path}, {"reason", error}});
     }
   }
   return out;
 }
 
-Result<SpendingReport> UsageKeeper::report(const SpendingQuery& query) {
-  return gate_.spending(query, texts_of_others());
-}
+Result<UsageReport> UsageKeeper::report(const UsageQuery& query) { return gate_.usage(query, texts_of_others()); }
 
 UsageKept UsageKeeper::kept() const {
   const std::lock_guard lock(told_);
   return kept_;
 }
 
-}  // namespace weir
+}  // namespace weir::control

@@ -21,7 +21,7 @@
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::control {
 
 struct UsageKeeperOptions {
   std::string folder{};   // empty: in memory
@@ -44,12 +44,12 @@ class UsageKeeper {
   UsageKeeper& operator=(const UsageKeeper&) = delete;
 
   // The usage of all processes that use the folder; for others, as of their last write.
-  Result<SpendingReport> report(const SpendingQuery& query);
+  Result<UsageReport> report(const UsageQuery& query);
   UsageKept kept() const;
 
  private:
   void take_own();
-  void take(const UsageFiles::File& file);
+  void take(const usage::UsageFiles::File& file);
   void write();
   void work(const std::stop_token& stop);
   std::vector<std::string> texts_of_others() const;
@@ -58,7 +58,7 @@ class UsageKeeper {
   Gate& gate_;
   const UsageKeeperOptions options_;
   bool has_files_ = false;
-  UsageFiles files_;
+  usage::UsageFiles files_;
   std::vector<std::string> dates_left_;  // days whose files must not be overwritten
 
   mutable std::mutex told_;  // guards what follows
@@ -68,4 +68,4 @@ class UsageKeeper {
   std::jthread thread_;
 };
 
-}  // namespace weir
+}  // namespace weir::control

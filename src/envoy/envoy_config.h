@@ -21,7 +21,11 @@
 #include "weir/policy.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::policy {
+struct Node;
+}  // namespace weir::policy
+
+namespace weir::envoy {
 
 inline constexpr std::size_t kEnvoyFilesMax = 1'000;
 inline constexpr std::size_t kEnvoyDescriptorsMax = 100'000;  // of all files
@@ -89,4 +93,15 @@ struct EnvoyFile {
 // Parses all files, or fails. Errors are in the order of the files and of their text.
 Result<EnvoyConfig> parse_envoy(std::span<const EnvoyFile> files) noexcept;
 
-}  // namespace weir
+// Interprets a YAML scalar as the YAML reader of Envoy's reference service does: YAML 1.1 as implemented in Go. `yes`
+// is true, `0x10` is 16, `08` and `1e3` are fractions, and a quoted scalar is text. That service refuses fractions
+// wherever they appear.
+//
+// Returns a 64-bit integer, or nothing for any other scalar.
+std::optional<std::int64_t> envoy_whole(const policy::Node& scalar);
+std::optional<bool> envoy_boolean(const policy::Node& scalar);
+
+// Whether the scalar is any other number: a fraction, an exponent, infinity, NaN, or an integer beyond 64 bits.
+bool is_envoy_fraction(const policy::Node& scalar);
+
+}  // namespace weir::envoy

@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
+#include "policy/node.h"
 
-namespace weir {
+namespace weir::envoy {
 namespace {
 
 EnvoyConfig read(const std::string& text) {
@@ -64,7 +63,7 @@ descriptors:
   EXPECT_TRUE(config.warnings.empty());
 }
 
-TEST(EnvoyConfig, TakesTextsAndNumbersAsValues) {
+TEST(EnvoyConfig, ReadsNumbersAndBooleansAsTexts) {
   const EnvoyConfig config = read("domain: 7\ndescriptors: [{key: true, value: 0x10}, {key: a, value: ~}]\n");
   EXPECT_EQ(config.domains[0].name, "7");
   EXPECT_EQ(config.domains[0].descriptors[0].composite(), "true_0x10");
@@ -83,7 +82,7 @@ descriptors:
   EXPECT_EQ(config.domains[0].descriptors[1].limit, (EnvoyLimit{.requests_per_unit = 6, .unit = EnvoyUnit::hour}));
 }
 
-TEST(EnvoyConfig, WarnsOfKeysWithoutEffect) {
+TEST(EnvoyConfig, WarnsAboutKeysWithoutEffect) {
   const EnvoyConfig config = read(
       "domain: d\ndescriptors:\n  - key: a\n    unit: hour\n"
       "    rate_limit: {unit: hour, shadow_mode: true}\n");
@@ -128,7 +127,7 @@ TEST(EnvoyConfig, RefusesWhatTheReferenceServiceRefuses) {
   }
 }
 
-TEST(EnvoyConfig, TellsEveryErrorAtOnceInOrder) {
+TEST(EnvoyConfig, ReportsAllErrorsInOrder) {
   const std::string error = error_of({{"a.yaml", "domain: d\ndescriptors: [{key: a, nam: 1}, {value: b}]"},
                                       {"b.yaml", "domain: d"},
                                       {"c.yaml", "domain: [}"}});
@@ -138,14 +137,14 @@ TEST(EnvoyConfig, TellsEveryErrorAtOnceInOrder) {
   EXPECT_NE(error.find("\nc.yaml:1:"), error.npos) << error;
 }
 
-TEST(EnvoyConfig, HasBounds) {
+TEST(EnvoyConfig, LimitsFilesAndTexts) {
   EXPECT_NE(error_of(std::vector<EnvoyFile>{}), "");
   EXPECT_NE(error_of(std::vector<EnvoyFile>(kEnvoyFilesMax + 1, {"f", "domain: d"})).find("at most 1000"),
             std::string::npos);
   EXPECT_NE(error_of("domain: " + std::string(kEnvoyTextBytesMax + 1, 'd')).find("bytes"), std::string::npos);
 }
 
-TEST(EnvoyConfig, KnowsHowLongUnitsAre) {
+TEST(EnvoyConfig, HasTheLengthOfEveryUnit) {
   EXPECT_EQ(to_string(EnvoyUnit::month), "month");
   EXPECT_EQ(seconds_of(EnvoyUnit::second), 1);
   EXPECT_EQ(seconds_of(EnvoyUnit::week), 604'800);
@@ -153,5 +152,47 @@ TEST(EnvoyConfig, KnowsHowLongUnitsAre) {
   EXPECT_EQ(seconds_of(EnvoyUnit::year), 31'536'000);
 }
 
+policy::Node plain(std::string text) { return {.text = std::move(text)}; }
+policy::Node quoted(std::string text) { return {.is_plain = false, .text = std::move(text)}; }
+
+TEST(EnvoyScalar, ParsesWholeNumbersOfEveryBase) {
+  EXPECT_EQ(envoy_whole(plain("10")), 10);
+  EXPECT_EQ(envoy_whole(plain("-10")), -10);
+  EXPECT_EQ(envoy_whole(plain("+10")), 10);
+  EXPECT_EQ(envoy_whole(plain("1_000")), 1000);
+  EXPECT_EQ(envoy_whole(plain("0x1F")), 31);
+  EXPECT_EQ(envoy_whole(plain("0o17")), 15);
+  EXPECT_EQ(envoy_whole(plain("017")), 15);
+  EXPECT_EQ(envoy_whole(plain("0b11")), 3);
+  EXPECT_EQ(envoy_whole(plain("0")), 0);
+  EXPECT_EQ(envoy_whole(plain("9223372036854775807")), 9223372036854775807);
+  for (const char* text : {"", "-", "--1", "0x", "1.0", "1e3", "a1", "08", "9223372036854775808", "0x-1", "10.0.0.1"}) {
+    EXPECT_FALSE(envoy_whole(plain(text))) << text;
+  }
+  EXPECT_FALSE(envoy_whole(quoted("10")));
+}
+
+TEST(EnvoyScalar, RecognizesFractions) {
+  for (const char* text : {"1.5", ".5", "1.", "1e3", "1E-3", "-1.5", "08", "9223372036854775808", ".inf", "-.INF",
+                           ".nan", "1_0.5", "99999999999999999999"}) {
+    EXPECT_TRUE(is_envoy_fraction(plain(text))) << text;
+  }
+  for (const char* text : {"1", "10.0.0.1", "1.5.0", "v1.5", "e3", "1e", ".", "", "inf", "nan", "0x10", "2001-01-01"}) {
+    EXPECT_FALSE(is_envoy_fraction(plain(text))) << text;
+  }
+  EXPECT_FALSE(is_envoy_fraction(quoted("1.5")));
+  EXPECT_FALSE(is_envoy_fraction({.is_null = true}));
+}
+
+TEST(EnvoyScalar, ParsesTheWordsForTrueAndFalse) {
+  for (const char* text : {"true", "True", "TRUE", "yes", "on", "y", "Y"}) {
+    EXPECT_EQ(envoy_boolean(plain(text)), true) << text;
+  }
+  for (const char* text : {"false", "no", "Off", "n"}) EXPECT_EQ(envoy_boolean(plain(text)), false) << text;
+  EXPECT_FALSE(envoy_boolean(plain("tRUE")));
+  EXPECT_FALSE(envoy_boolean(plain("1")));
+  EXPECT_FALSE(envoy_boolean(quoted("true")));
+}
+
 }  // namespace
-}  // namespace weir
+}  // namespace weir::envoy

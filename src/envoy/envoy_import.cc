@@ -2,14 +2,13 @@
 #include "envoy/envoy_import.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/nearest.h"
 #include "policy/dimension.h"
 
-namespace weir {
+namespace weir::envoy {
 namespace {
 
 constexpr std::string_view kDomainEntry = "domain";
@@ -20,12 +19,8 @@ constexpr std::size_t kNotMax = 16;
 constexpr std::size_t kNameMax = 64;
 constexpr std::size_t kEntryNameMax = 128;
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-}
-
 bool is_entry_name(std::string_view key) {
-  return !key.empty() && key.size() <= kEntryNameMax && std::ranges::all_of(key, is_letter);
+  return !key.empty() && key.size() <= kEntryNameMax && std::ranges::all_of(key, policy::is_name_letter);
 }
 
 // One level on the path to a limit: the descriptor, and the values that sibling descriptors match first.
@@ -46,7 +41,7 @@ std::vector<std::string> taken_from(const std::vector<EnvoyDescriptor>& level, c
     }
     if (other.key != own.key || !other.has_value()) continue;
     const bool is_pattern = other.is_wildcard();
-    const bool takes = !own.has_value() || (is_pattern ? is_before : glob_matches(own.value, other.value));
+    const bool takes = !own.has_value() || (is_pattern ? is_before : policy::glob_matches(own.value, other.value));
     if (takes) out.push_back(other.value);
   }
   return out;
@@ -86,13 +81,13 @@ class Importer {
   std::string unsayable(const EnvoyDescriptor& descriptor) const {
     if (descriptor.key.find('*') != descriptor.key.npos) return "rules name entries in full, and this key has a `*`";
     if (!is_entry_name(descriptor.key)) {
-      return "the key " + in_quotes(descriptor.key, 80) +
+      return "the key " + base::in_quotes(descriptor.key, 80) +
              " cannot be the name of an entry in a rule: 1 to 128 letters, digits, '-', '_' and '.'";
     }
     const bool is_twice =
         std::ranges::any_of(way_, [&](const Level& l) { return l.descriptor->key == descriptor.key; });
     if (is_twice || descriptor.key == kDomainEntry) {
-      return "a rule identifies entries by their names, and " + in_quotes(descriptor.key, 80) + " appears twice";
+      return "a rule identifies entries by their names, and " + base::in_quotes(descriptor.key, 80) + " appears twice";
     }
     if (way_.size() + 2 > kMatchEntriesMax) return "rules match at most 15 entries of a descriptor";
     return {};
@@ -122,7 +117,7 @@ class Importer {
     out_.policy.rules.push_back(std::move(rule));
   }
 
-  // Adds what the entry must and must not be, and whether its values are counted apart.
+  // Adds what the entry must and must not be, and whether its values are counted separately.
   static void add_level(const Level& level, Rule& rule) {
     const EnvoyDescriptor& descriptor = *level.descriptor;
     rule.match.entries.push_back(descriptor.key);
@@ -146,7 +141,7 @@ class Importer {
     if (!limit.replaces.empty()) {
       std::string names;
       for (const std::string& name : limit.replaces)
-        names.append(names.empty() ? "" : ", ").append(in_quotes(name, 80));
+        names.append(names.empty() ? "" : ", ").append(base::in_quotes(name, 80));
       note(limit.at, "rules have no `replaces`: where this limit applies, " + names +
                          (limit.replaces.size() > 1 ? " also apply" : " also applies"));
     }
@@ -161,7 +156,7 @@ class Importer {
       for (const Level& level : way_) name += '/' + level.descriptor->composite();
     }
     for (char& c : name) {
-      if (!is_letter(c) && c != ':' && c != '/') c = '-';
+      if (!policy::is_name_letter(c) && c != ':' && c != '/') c = '-';
     }
     name.resize(std::min(name.size(), kNameMax));
     std::string out = name;
@@ -212,4 +207,4 @@ With rules (weir import envoy), also:
 )";
 }
 
-}  // namespace weir
+}  // namespace weir::envoy

@@ -17,7 +17,7 @@
 #include "envoy/envoy_config.h"
 #include "weir/policy.h"
 
-namespace weir {
+namespace weir::envoy {
 
 struct ImportedEnvoy {
   Policy policy{};
@@ -29,4 +29,4 @@ ImportedEnvoy import_envoy(const EnvoyConfig& config);
 // Differences by design, independent of the files, as lines of display text.
 std::string_view envoy_differences();
 
-}  // namespace weir
+}  // namespace weir::envoy

@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
-namespace weir {
+namespace weir::envoy {
 namespace {
 
 ImportedEnvoy imported(const std::string& descriptors) {
@@ -20,7 +18,7 @@ std::string rules_of(const ImportedEnvoy& imported) {
   return text.substr(text.find("\n", text.find("rules:")) + 1);
 }
 
-TEST(EnvoyImports, ADescriptorIsARuleOfExactlyItsEntries) {
+TEST(EnvoyImports, ADescriptorBecomesARuleOfExactlyItsEntries) {
   EXPECT_EQ(rules_of(imported("- key: user\n"
                               "  rate_limit: {unit: minute, requests_per_unit: 5}\n"
                               "  descriptors:\n"
@@ -33,7 +31,7 @@ TEST(EnvoyImports, ADescriptorIsARuleOfExactlyItsEntries) {
             "per: \"entry:user\", algorithm: fixed_window, limit: 7/month, reason: \"edge.yaml:6\"}\n");
 }
 
-TEST(EnvoyImports, WhatAnotherDescriptorTakesFirstIsExcluded) {
+TEST(EnvoyImports, ExcludesValuesThatAnotherDescriptorMatchesFirst) {
   const auto policy = imported(
                           "- {key: k, rate_limit: {unit: second, requests_per_unit: 1}}\n"
                           "- {key: k, value: a*, rate_limit: {unit: second, requests_per_unit: 2}}\n"
@@ -54,7 +52,7 @@ TEST(EnvoyImports, WhatAnotherDescriptorTakesFirstIsExcluded) {
   EXPECT_EQ(taken(4), Texts{});
 }
 
-TEST(EnvoyImports, ValuesOfAPatternAreCountedTogetherIfTheyShare) {
+TEST(EnvoyImports, ValuesOfASharedPatternAreCountedTogether) {
   const auto policy = imported(
                           "- {key: a, value: x*, share_threshold: true, rate_limit: {unit: day}}\n"
                           "- {key: b, value: x*, rate_limit: {unit: day}}\n"
@@ -78,7 +76,7 @@ TEST(EnvoyImports, ModesAreKept) {
   EXPECT_EQ(rules[1].mode, Mode::enforce);  // the reference also ignores everything except `unlimited`
 }
 
-TEST(EnvoyImports, NamesStayApartAndAreNamesOfRules) {
+TEST(EnvoyImports, RuleNamesAreValidAndUnique) {
   const auto rules = imported(
                          "- {key: a, value: 'x y/é', rate_limit: {unit: day}}\n"
                          "- {key: b, rate_limit: {unit: day, name: n}}\n"
@@ -97,7 +95,7 @@ TEST(EnvoyImports, NamesStayApartAndAreNamesOfRules) {
   EXPECT_EQ(rules[4].name, "edge/d_" + std::string(55, 'v') + "-2");
 }
 
-TEST(EnvoyImports, WhatRulesCannotSayIsTold) {
+TEST(EnvoyImports, ReportsWhatRulesCannotExpress) {
   const auto import = imported(
       "- {key: 'a*', descriptors: [{key: b, rate_limit: {unit: day}}]}\n"
       "- {key: a b, rate_limit: {unit: day}}\n"
@@ -120,7 +118,7 @@ TEST(EnvoyImports, WhatRulesCannotSayIsTold) {
   EXPECT_EQ(import.notes, expected);
 }
 
-TEST(EnvoyImports, DeepAndWideFilesStayWithinTheBoundsOfRules) {
+TEST(EnvoyImports, DeepAndWideFilesStayWithinTheLimitsOfRules) {
   std::string deep = "- ", end;
   for (int i = 0; i < 9; ++i) {
     deep += "{key: k" + std::to_string(i) + ", descriptors: [";
@@ -140,4 +138,4 @@ TEST(EnvoyImports, DeepAndWideFilesStayWithinTheBoundsOfRules) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::envoy

@@ -3,13 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <memory>
-#include <string>
 #include <thread>
-#include <vector>
 
-namespace weir {
+namespace weir::envoy {
 namespace {
 
 std::shared_ptr<const EnvoyRules> some_rules(int limits) {
@@ -21,7 +17,7 @@ std::shared_ptr<const EnvoyRules> some_rules(int limits) {
   return EnvoyRules::compile(config, Algorithm::fixed_window).value();
 }
 
-TEST(EnvoyInForce, GivesAViewThatFitsItself) {
+TEST(EnvoyInForce, AViewHasTheCountersOfItsRules) {
   EnvoyInForce in_force;
   std::shared_ptr<const EnvoyView> view;
   std::uint64_t version = 0;
@@ -41,7 +37,7 @@ TEST(EnvoyInForce, GivesAViewThatFitsItself) {
   EXPECT_EQ(view->rules, nullptr);
 }
 
-TEST(EnvoyInForce, WhatWasReplacedIsFreedByWhoPutsTheNext) {
+TEST(EnvoyInForce, TheNextPutFreesReplacedRules) {
   EnvoyInForce in_force;
   std::shared_ptr<const EnvoyView> view;
   std::uint64_t version = 0;
@@ -51,12 +47,12 @@ TEST(EnvoyInForce, WhatWasReplacedIsFreedByWhoPutsTheNext) {
   in_force.put(some_rules(4));
   in_force.lift(true);
   in_force.renew(view, version);
-  EXPECT_FALSE(first.expired()) << "by the last loop that renewed";
+  EXPECT_FALSE(first.expired()) << "the loop's view still has the rules";
   in_force.put(some_rules(5));
   EXPECT_TRUE(first.expired());
 }
 
-TEST(EnvoyInForce, CanBeReplacedWhileItIsUsed) {
+TEST(EnvoyInForce, CanBeReplacedWhileOtherThreadsReadIt) {
   constexpr int kThreads = 3, kRounds = 300;
   EnvoyInForce in_force;
   in_force.put(some_rules(1));
@@ -88,5 +84,29 @@ TEST(EnvoyInForce, CanBeReplacedWhileItIsUsed) {
   EXPECT_EQ(view->counts.size(), static_cast<std::size_t>(1 + (kRounds - 1) % 5));
 }
 
+TEST(EnvoyTally, CountsByName) {
+  EnvoyTally tally;
+  EnvoyCounts& counts = tally.counts("edge", "user", EnvoyTally::Name::of_file);
+  counts.add(EnvoyResult::near_limit, 3);
+  EXPECT_EQ(&counts, &tally.counts("edge", "user", EnvoyTally::Name::with_values));
+  EXPECT_NE(&counts, &tally.counts("inside", "user", EnvoyTally::Name::of_file));
+  const auto all = tally.all();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].domain, "edge");
+  EXPECT_EQ(all[0].descriptor, "user");
+  EXPECT_EQ(all[0].hits[1], 3U);
+}
+
+TEST(EnvoyTally, LimitsNamesWithRequestValues) {
+  EnvoyTally tally;
+  for (std::size_t i = 0; i < kEnvoyValueSeriesMax + 100; ++i) {
+    tally.counts("edge", "user_" + std::to_string(i), EnvoyTally::Name::with_values).add(EnvoyResult::over_limit, 1);
+  }
+  EXPECT_EQ(tally.all().size(), kEnvoyValueSeriesMax + 1);
+  EXPECT_EQ(tally.counts("edge", kEnvoyOther, EnvoyTally::Name::of_file).hits[2], 100U);
+  tally.counts("edge", "of the file", EnvoyTally::Name::of_file);
+  EXPECT_EQ(tally.all().size(), kEnvoyValueSeriesMax + 2);
+}
+
 }  // namespace
-}  // namespace weir
+}  // namespace weir::envoy

@@ -9,9 +9,9 @@
 #include "base/few.h"
 #include "base/key_space.h"
 #include "base/sha256.h"
-#include "base/sized.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::envoy {
 namespace {
 
 constexpr std::size_t kEntriesMax = 64;    // more entries than any file is deep
@@ -28,7 +28,7 @@ std::string as_label(std::string_view text) {
 }
 
 Result<Limit> limit_of(const EnvoyLimit& said, Algorithm algorithm) {
-  return compile_limit(
+  return algorithm::compile_limit(
       {.algorithm = algorithm, .permits = said.requests_per_unit, .period = Micros{seconds_of(said.unit) * 1'000'000}},
       nullptr);
 }
@@ -64,7 +64,7 @@ Result<std::unique_ptr<EnvoyRules::Level>> EnvoyRules::level_of(const EnvoyDomai
                                                       .shadow_mode = one.shadow_mode,
                                                       .quota_mode = one.quota_mode,
                                                       .detailed_metric = one.detailed_metric});
-      rule.family = family_of("envoy/" + rule.domain, stat);
+      rule.family = base::family_of("envoy/" + rule.domain, stat);
       rule.label = as_label(rule.said.name.empty() ? stat : rule.said.name);
       if (!one.limit->unlimited) {
         auto limit = limit_of(*one.limit, algorithm);
@@ -110,7 +110,7 @@ void EnvoyRules::find(std::string_view domain, std::span<const Attribute> entrie
   out.stat.clear();
   const auto at = domains_.find(domain);
   if (at == domains_.end() || entries.empty() || entries.size() > kEntriesMax) return;
-  Few<Step, kEntriesMax> steps;
+  base::Few<Step, kEntriesMax> steps;
   const Level* level = at->second.get();
   for (const Attribute& entry : entries) {
     if (level == nullptr) return;
@@ -124,13 +124,13 @@ void EnvoyRules::find(std::string_view domain, std::span<const Attribute> entrie
   if (out.rule == nullptr) return;
   write_stat(entries, steps.all(), out);
   if (out.rule->said.unlimited) return;
-  out.key.assign(1, kEnvoyKeys).append("envoy/").append(to_string(out.rule->said.unit)).append("/");
-  append_sized(out.key, domain);
+  out.key.assign(1, base::kEnvoyKeys).append("envoy/").append(to_string(out.rule->said.unit)).append("/");
+  base::append_sized(out.key, domain);
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    append_sized(out.key, entries[i].name);
-    append_sized(out.key, counted_value(steps[i], entries[i]));
+    base::append_sized(out.key, entries[i].name);
+    base::append_sized(out.key, counted_value(steps[i], entries[i]));
   }
-  if (out.key.size() > kPlainKeyMax) out.key = kEnvoyKeys + ("envoy/sha256:" + hex(sha256(out.key)));
+  if (out.key.size() > kPlainKeyMax) out.key = base::kEnvoyKeys + ("envoy/sha256:" + base::hex(base::sha256(out.key)));
 }
 
 // Writes the statistic name of the reference service if it contains values of the request.
@@ -155,4 +155,4 @@ void EnvoyRules::write_stat(std::span<const Attribute> entries, std::span<const 
   out.stat = as_label(out.stat);
 }
 
-}  // namespace weir
+}  // namespace weir::envoy

@@ -21,12 +21,32 @@
 #include <vector>
 
 #include "envoy/envoy_config.h"
-#include "envoy/wildcard.h"
+#include "policy/path_pattern.h"
 #include "weir/limit.h"
 #include "weir/request.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::envoy {
+
+// A pattern for values: each `*` matches any text, including none.
+//
+// The pattern is split in the constructor, so matching allocates nothing.
+class Wildcard {
+ public:
+  explicit Wildcard(std::string_view pattern) {
+    for (std::size_t star = 0; (star = pattern.find('*')) != pattern.npos; pattern.remove_prefix(star + 1)) {
+      parts_.emplace_back(pattern.substr(0, star));
+    }
+    parts_.emplace_back(pattern);
+  }
+
+  bool matches(std::string_view text) const {
+    return parts_.size() == 1 ? text == parts_[0] : policy::accepts_glob(parts_, text);
+  }
+
+ private:
+  std::vector<std::string> parts_;  // between the stars
+};
 
 // A limit, with the settings of its descriptor.
 struct EnvoyRule {
@@ -91,4 +111,4 @@ class EnvoyRules {
   std::map<std::string, std::unique_ptr<Level>, std::less<>> domains_;
 };
 
-}  // namespace weir
+}  // namespace weir::envoy

@@ -5,11 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <string>
 
 #include "seed.h"
 
-namespace weir {
+namespace weir::envoy {
 namespace {
 
 using Entries = std::vector<Attribute>;
@@ -60,20 +59,20 @@ TEST(EnvoyRules, AppliesOnlyAtItsOwnDepth) {
   EXPECT_EQ(found(*rules, {{"b", "1"}}), -1);
 }
 
-TEST(EnvoyRules, DoesNotLookForAnotherBranchOnceOneIsTaken) {
+TEST(EnvoyRules, DoesNotTryAnotherBranchAfterTheFirstMatch) {
   const auto rules = rules_of("- {key: a, value: x}\n- {key: a, descriptors: [{key: b, " + limit(2) + "}]}");
   EXPECT_EQ(found(*rules, {{"a", "y"}, {"b", "1"}}), 2);
   EXPECT_EQ(found(*rules, {{"a", "x"}, {"b", "1"}}), -1);
 }
 
-TEST(EnvoyRules, TakesCompositeKeysAsTheyAre) {
+TEST(EnvoyRules, ComparesCompositeKeys) {
   const auto rules = rules_of("- {key: a_b, value: c, " + limit(1) + "}\n- {key: '*x', " + limit(2) + "}");
   EXPECT_EQ(found(*rules, {{"a", "b_c"}}), 1);
   EXPECT_EQ(found(*rules, {{"a_b_c", "z"}}), 1);
   EXPECT_EQ(found(*rules, {{"q", "x"}}), 2);
 }
 
-TEST(EnvoyRules, CountsEachValueForItselfUnlessThePatternIsShared) {
+TEST(EnvoyRules, CountsEachValueSeparatelyUnlessThePatternIsShared) {
   EnvoyFound one, two;
   auto rules = rules_of("- {key: a, value: 'x*', " + limit(1) + "}");
   found(*rules, {{"a", "x1"}}, &one);
@@ -87,7 +86,7 @@ TEST(EnvoyRules, CountsEachValueForItselfUnlessThePatternIsShared) {
   EXPECT_NE(one.key, two.key);
 }
 
-TEST(EnvoyRules, NeverMixesUpKeys) {
+TEST(EnvoyRules, DifferentDescriptorsHaveDifferentKeys) {
   const auto rules = rules_of("- {key: a, " + limit(1) + ", descriptors: [{key: b, " + limit(1) + "}]}");
   EnvoyFound one, two;
   found(*rules, {{"a", "1"}, {"b", "2"}}, &one);
@@ -103,7 +102,7 @@ TEST(EnvoyRules, NamesItsMetrics) {
   auto rules = rules_of("- {key: a, value: 'x*', descriptors: [{key: b, " + limit(1) + "}]}");
   found(*rules, {{"a", "x1"}, {"b", "2"}}, &out);
   EXPECT_EQ(out.rule->stat, "a_x*.b");
-  EXPECT_EQ(out.stat, "") << "the rule's";
+  EXPECT_EQ(out.stat, "") << "empty, so the rule's stat applies";
   rules = rules_of("- {key: a, value: 'x*', descriptors: [{key: b, detailed_metric: true, " + limit(1) + "}]}");
   found(*rules, {{"a", "x1"}, {"b", "2"}}, &out);
   EXPECT_EQ(out.stat, "a_x1.b_2");
@@ -131,7 +130,7 @@ TEST(EnvoyRules, CompilesEveryUnitAndAlgorithm) {
   }
 }
 
-// The definition, applied to the files themselves.
+// The definition, applied to the files themselves. A star matches nothing, or one character and then a star.
 bool slow_wildcard(std::string_view pattern, std::string_view text) {
   if (pattern.empty()) return text.empty();
   if (pattern[0] != '*') {
@@ -207,5 +206,30 @@ TEST(EnvoyRules, AgreesWithASlowMatcher) {
   EXPECT_GT(limited, 1'000);
 }
 
+TEST(Wildcard, AStarMatchesAnyTextAndNone) {
+  EXPECT_TRUE(Wildcard("path_/api/*").matches("path_/api/"));
+  EXPECT_TRUE(Wildcard("path_/api/*").matches("path_/api/v1/users"));
+  EXPECT_FALSE(Wildcard("path_/api/*").matches("path_/ap"));
+  EXPECT_TRUE(Wildcard("a*b*c").matches("abbbc"));
+  EXPECT_FALSE(Wildcard("aba*aba").matches("ababa"));
+  EXPECT_TRUE(Wildcard("*").matches(""));
+  EXPECT_TRUE(Wildcard("a").matches("a"));
+  EXPECT_FALSE(Wildcard("a").matches("ab"));
+}
+
+TEST(Wildcard, AgreesWithASlowMatcher) {
+  auto random = test::seeded();
+  int matched = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    std::string pattern, text;
+    for (std::int64_t k = test::pick(random, 0, 6); k > 0; --k) pattern += "ab**"[test::pick(random, 0, 3)];
+    for (std::int64_t k = test::pick(random, 0, 7); k > 0; --k) text += "ab"[test::pick(random, 0, 1)];
+    const bool expected = slow_wildcard(pattern, text);
+    matched += expected ? 1 : 0;
+    ASSERT_EQ(Wildcard(pattern).matches(text), expected) << pattern << " " << text;
+  }
+  EXPECT_GT(matched, 5'000);
+}
+
 }  // namespace
-}  // namespace weir
+}  // namespace weir::envoy

@@ -7,7 +7,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "fleet/fleet_store.h"
+#include "fleet/kept_request.h"
 #include "weir/fleet.h"
 
 namespace weir {
@@ -23,39 +23,10 @@ namespace {
 
 constexpr int kTurnMs = 100;  // the longest sleep; a wake-up ends it
 
-// Charges with copies of everything they point to.
-class KeptCharges {
- public:
-  explicit KeptCharges(std::span<const Charge> charges) : charges_(charges.begin(), charges.end()) {
-    std::size_t size = 0;
-    for (const Charge& charge : charges) size += charge.key.size();
-    bytes_.reserve(size);  // so that views into it stay valid
-    limits_.reserve(charges.size());
-    for (Charge& charge : charges_) {
-      charge.key = keep(charge.key);
-      if (charge.limit != nullptr) charge.limit = &limits_.emplace_back(*charge.limit);
-    }
-  }
-  KeptCharges(const KeptCharges&) = delete;
-  KeptCharges& operator=(const KeptCharges&) = delete;
-
-  std::span<const Charge> all() const { return charges_; }
-
- private:
-  std::string_view keep(std::string_view text) {
-    const std::size_t at = bytes_.size();
-    bytes_.append(text);
-    return std::string_view(bytes_).substr(at, text.size());
-  }
-  std::string bytes_;
-  std::vector<Limit> limits_;
-  std::vector<Charge> charges_;
-};
-
 // One check, from the call to the callback.
 struct Checked {
   explicit Checked(std::span<const Charge> asked) : charges(asked) {}
-  KeptCharges charges;
+  fleet::KeptCharges charges;
   AsyncLimiter::Callback callback{};
   Result<Verdict> verdict{Verdict{}};
 
@@ -91,14 +62,14 @@ struct AsyncLimiter::Impl {
       : limiter(asked),
         store(fleet.store_),
         options(chosen),
-        way(store->make_way(fibers)),
+        waiter(store->make_waiter(fibers)),
         wakes(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         epoll(epoll_create1(EPOLL_CLOEXEC)) {
-    for (const int watched : {wakes.get(), way->descriptor()}) {
+    for (const int watched : {wakes.get(), waiter->descriptor()}) {
       epoll_event event{.events = EPOLLIN, .data = {}};
       epoll_ctl(epoll.get(), EPOLL_CTL_ADD, watched, &event);
     }
-    way->flush();  // sets its timer
+    waiter->flush();  // sets its timer
     if (options.driving == Driving::by_thread) thread.emplace([this] { drive(); });
   }
 
@@ -108,10 +79,10 @@ struct AsyncLimiter::Impl {
     {
       const std::lock_guard lock(mutex);
       if (is_ending) return Error{ErrorCode::unavailable, "this limiter is being destroyed"};
-      if (under_way >= options.most) return too_many(options.most);
+      if (in_flight >= options.in_flight_max) return too_many(options.in_flight_max);
       is_first = posted.empty();
       posted.push_back(std::move(job));
-      ++under_way;
+      ++in_flight;
     }
     if (is_first) wake();
     return {};
@@ -132,12 +103,12 @@ struct AsyncLimiter::Impl {
         posted.pop_front();
       }
     }
-    way->turn();
+    waiter->turn();
     std::size_t before = 0;
     do {
       start_waiting();
       before = ended.size();
-      way->flush();
+      waiter->flush();
     } while (!waiting.empty() && ended.size() > before);  // jobs that failed at once made capacity for others
     tell();
   }
@@ -151,7 +122,7 @@ struct AsyncLimiter::Impl {
         ended.emplace_back(job);
       };
       if (fibers.start(work)) continue;
-      if (fibers.under_way() == 0) {  // no memory for a stack: run it here and block
+      if (fibers.in_flight() == 0) {  // no memory for a stack: run it here and block
         work();
         continue;
       }
@@ -166,13 +137,13 @@ struct AsyncLimiter::Impl {
       job->done();
       job->done = nullptr;  // destroys what it captured before the job counts as ended
       const std::lock_guard lock(mutex);
-      --under_way;
+      --in_flight;
     }
   }
 
   bool has_ended() {
     const std::lock_guard lock(mutex);
-    return is_ending && under_way == 0;
+    return is_ending && in_flight == 0;
   }
 
   // Runs until end() was called and every accepted job has ended.
@@ -198,19 +169,19 @@ struct AsyncLimiter::Impl {
   }
 
   Limiter& limiter;
-  const std::shared_ptr<FleetStore> store;
+  const std::shared_ptr<fleet::FleetStore> store;
   const AsyncOptions options;
   const pid_t process = getpid();
-  Fibers fibers;
-  std::unique_ptr<LoopWay> way;
-  Descriptor wakes;
-  Descriptor epoll;
-  std::deque<Job> waiting;  // for a fiber; the driver's, like what follows
+  base::Fibers fibers;
+  std::unique_ptr<fleet::FiberWaiter> waiter;
+  base::Descriptor wakes;
+  base::Descriptor epoll;
+  std::deque<Job> waiting;  // jobs that wait for a fiber; only the driver uses it and the members below
   std::vector<std::unique_ptr<Job>> ended;
 
   std::mutex mutex;  // guards what follows
   std::deque<Job> posted;
-  std::size_t under_way = 0;
+  std::size_t in_flight = 0;
   bool is_ending = false;
 
   std::optional<std::thread> thread;  // the last: it uses all of the above
@@ -250,9 +221,9 @@ bool AsyncLimiter::run(Function work, Function done) noexcept {
   }
 }
 
-std::size_t AsyncLimiter::under_way() const noexcept {
+std::size_t AsyncLimiter::in_flight() const noexcept {
   const std::lock_guard lock(impl_->mutex);
-  return impl_->under_way;
+  return impl_->in_flight;
 }
 
 int AsyncLimiter::descriptor() const noexcept { return impl_->epoll.get(); }

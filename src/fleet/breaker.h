@@ -10,9 +10,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "redis/backoff.h"
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::fleet {
 
 struct BreakerOptions {
   std::uint32_t failures_max = 3;  // failures in a row that open it
@@ -25,8 +26,9 @@ struct BreakerOptions {
 
 class Breaker {
  public:
-  explicit Breaker(const BreakerOptions& options = {}, std::uint64_t seed = 1)
-      : options_(options), dice_(seed | 1), answers_wanted_(options.answers_min) {}
+  // A seed of 0 means: seed from the system.
+  explicit Breaker(const BreakerOptions& options = {}, std::uint64_t seed = 0)
+      : options_(options), dice_(seed), answers_wanted_(options.answers_min) {}
 
   bool is_open() const { return is_open_; }
   // When the current state began; how often it has opened.
@@ -79,15 +81,11 @@ class Breaker {
  private:
   void rest(Micros now) {
     is_probing_ = false;
-    dice_ ^= dice_ << 13;
-    dice_ ^= dice_ >> 7;
-    dice_ ^= dice_ << 17;
-    const auto range = static_cast<std::uint64_t>((options_.probe_max - options_.probe_min).count()) + 1;
-    probe_at_ = now + options_.probe_min + Micros{static_cast<std::int64_t>(dice_ % range)};
+    probe_at_ = now + dice_.between(options_.probe_min, options_.probe_max);
   }
 
   const BreakerOptions options_;
-  std::uint64_t dice_;
+  redis::Dice dice_;
   bool is_open_ = false;
   bool is_probing_ = false;
   std::uint32_t failures_ = 0;
@@ -98,4 +96,4 @@ class Breaker {
   Micros probe_at_{0};
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 constexpr Micros kMs{1'000};
@@ -16,7 +16,7 @@ TEST(Breaker, OpensAfterFailuresInARow) {
   breaker.succeed(3 * kMs);
   breaker.fail(4 * kMs);
   breaker.fail(5 * kMs);
-  EXPECT_FALSE(breaker.is_open()) << "an answer came between";
+  EXPECT_FALSE(breaker.is_open()) << "there was an answer in between";
   breaker.fail(6 * kMs);
   EXPECT_TRUE(breaker.is_open());
   EXPECT_EQ(breaker.since(), 6 * kMs);
@@ -30,7 +30,7 @@ TEST(Breaker, LetsOneProbeThroughAtATime) {
   EXPECT_GE(breaker.probe_at(), 50 * kMs);
   EXPECT_LE(breaker.probe_at(), 150 * kMs);
   EXPECT_TRUE(breaker.lets_through(150 * kMs));
-  EXPECT_FALSE(breaker.lets_through(151 * kMs)) << "one is under way";
+  EXPECT_FALSE(breaker.lets_through(151 * kMs)) << "a probe is in flight";
   breaker.fail(160 * kMs);
   EXPECT_FALSE(breaker.lets_through(161 * kMs));
   EXPECT_TRUE(breaker.lets_through(310 * kMs));
@@ -42,7 +42,7 @@ TEST(Breaker, ClosesAfterTwoAnswers) {
   ASSERT_TRUE(breaker.lets_through(150 * kMs));
   breaker.succeed(151 * kMs);
   EXPECT_TRUE(breaker.is_open());
-  ASSERT_TRUE(breaker.lets_through(151 * kMs)) << "the next one need not wait";
+  ASSERT_TRUE(breaker.lets_through(151 * kMs)) << "the next probe need not wait";
   breaker.succeed(152 * kMs);
   EXPECT_FALSE(breaker.is_open());
   EXPECT_TRUE(breaker.lets_through(152 * kMs));
@@ -60,17 +60,17 @@ int answers_until_closed(Breaker& breaker, Micros now) {
   return answers;
 }
 
-TEST(Breaker, WantsMoreOfWhoFailedAgainAtOnce) {
+TEST(Breaker, RequiresMoreAnswersWhenItOpensAgainSoon) {
   Breaker breaker;
   for (const int wanted : {2, 16, 128, 128}) {
     breaker.open(1'000 * kMs);
     EXPECT_EQ(answers_until_closed(breaker, 1'001 * kMs), wanted);
   }
   breaker.open(30'000 * kMs);
-  EXPECT_EQ(answers_until_closed(breaker, 30'001 * kMs), 2) << "it had gone well for a while";
+  EXPECT_EQ(answers_until_closed(breaker, 30'001 * kMs), 2) << "it was closed for long enough";
 }
 
-TEST(Breaker, HurriesWhenThereIsNews) {
+TEST(Breaker, ProbesAtOnceWhenItIsHurried) {
   Breaker breaker;
   breaker.open(Micros{0});
   breaker.hurry(1 * kMs);
@@ -78,7 +78,7 @@ TEST(Breaker, HurriesWhenThereIsNews) {
 }
 
 // The nodes of a fleet that lost Redis at the same moment do not come back at the same moment.
-TEST(Breaker, ProbesOfManyAreSpread) {
+TEST(Breaker, SpreadsTheProbesOfManyNodes) {
   int early = 0;
   for (std::uint64_t seed = 1; seed <= 1'000; ++seed) {
     Breaker breaker({}, seed * 0x9e3779b97f4a7c15u);
@@ -90,4 +90,4 @@ TEST(Breaker, ProbesOfManyAreSpread) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fleet

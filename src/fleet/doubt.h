@@ -16,7 +16,7 @@
 #include "fleet/script_call.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::fleet {
 
 class Doubt {
  public:
@@ -37,12 +37,10 @@ class Doubt {
   using Settle = std::function<void(const Doubt&, const Outcome&)>;
 
   // `undoes_us`: for an undo, the time of the charge that it undoes.
-  Doubt(ScriptRequest::What what, std::vector<Part> parts, std::string id, Settle settle, std::int64_t undoes_us = 0)
+  Doubt(What what, std::vector<Part> parts, std::string id, Settle settle, std::int64_t undoes_us = 0)
       : what_(what), parts_(std::move(parts)), id_(std::move(id)), settle_(std::move(settle)), undoes_us_(undoes_us) {}
-  Doubt(const Doubt&) = delete;
-  Doubt& operator=(const Doubt&) = delete;
 
-  ScriptRequest::What what() const { return what_; }
+  What what() const { return what_; }
   const std::vector<Part>& parts() const { return parts_; }
   const std::string& id() const { return id_; }
   std::int64_t undoes_us() const { return undoes_us_; }
@@ -77,7 +75,7 @@ class Doubt {
     if (settle_) settle_(*this, outcome);
   }
 
-  const ScriptRequest::What what_;
+  const What what_;
   const std::vector<Part> parts_;
   const std::string id_;
   const Settle settle_;
@@ -87,4 +85,4 @@ class Doubt {
   Outcome outcome_;
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir {
+namespace weir::fleet {
 
 template <class Key, class Value, class Hash>
 class FlatMap {
@@ -115,4 +115,4 @@ class FlatMap {
   std::vector<Slot> slots_;  // size is a power of two; at most half of them in use
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -10,7 +10,7 @@
 
 #include "seed.h"
 
-namespace weir::flat_map_test {
+namespace weir::fleet::flat_map_test {
 namespace {
 
 struct Spread {
@@ -28,7 +28,7 @@ class FlatMapTest : public ::testing::Test {};
 using Hashes = ::testing::Types<Spread, Few, AtTheEnd>;
 TYPED_TEST_SUITE(FlatMapTest, Hashes);
 
-TYPED_TEST(FlatMapTest, HoldsWhatAMapHolds) {
+TYPED_TEST(FlatMapTest, ContainsWhatAStdMapContains) {
   const std::uint64_t seed = test::base_seed();
   std::mt19937_64 dice(seed);
   FlatMap<int, std::string, TypeParam> map;
@@ -69,4 +69,4 @@ TYPED_TEST(FlatMapTest, LeavesEntriesWhereTheyAreWhileOthersAreInserted) {
 }
 
 }  // namespace
-}  // namespace weir::flat_map_test
+}  // namespace weir::fleet::flat_map_test

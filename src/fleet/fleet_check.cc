@@ -2,8 +2,10 @@
 // fleet_store.h.
 //
 // A check goes to Redis and carries the unsynced charges of its keys. If Redis does not decide it, the record of the
-// key does (KeyMemory::spare()). After an outage the share must also admit it (handover.h). Tested by
+// key does (KeyMemory::admit_alone()). After an outage the share must also admit it (handover.h). Tested by
 // tests/fleet_seam_test.cc and tests/fleet_seam_model_test.cc.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -15,24 +17,46 @@
 #include "fleet/key_name.h"
 #include "fleet/redis_key.h"
 
-namespace weir {
-
-using What = ScriptRequest::What;
-using Ruling = ScriptRequest::Ruling;
+namespace weir::fleet {
 
 namespace {
 
-Booking booking_of(const Question& question) { return question.doubt ? Booking::doubt : Booking::owe; }
+Booking booking_of(const ScriptRequest& request) { return request.doubt ? Booking::doubt : Booking::unsynced; }
 
-void decide(const Question& question, bool is_granted) {
-  if (question.doubt) question.doubt->decide(is_granted);
+void decide(const ScriptRequest& request, bool is_granted) {
+  if (request.doubt) request.doubt->decide(is_granted);
 }
 
 }  // namespace
 
+void FleetStore::run(std::span<ScriptRequest> requests) {
+  if (options_.transport) return options_.transport->run(requests);
+  if (background_.membership().is_barred()) return;  // they have failed
+  if (FiberWaiter* const waiter = FiberWaiter::here()) return waiter->run(requests);
+  if (getpid() == process_) thread_->run(requests);  // after a fork there is no thread: they count as failed
+}
+
+// Whether a request would fail immediately, as far as this loop knows. A request of several keys has one subject.
+bool FleetStore::would_fail(const Charge& charge) const {
+  FiberWaiter* const waiter = options_.transport ? nullptr : FiberWaiter::here();
+  return waiter != nullptr && waiter->pipeline().would_fail(waiter->pipeline().slot_of(subject_of(charge.key)));
+}
+
+// Counts a request that is not sent because it would fail.
+void FleetStore::count_failed(const Charge& charge) const {
+  ScriptPipeline& pipeline = FiberWaiter::here()->pipeline();
+  pipeline.count_failed(pipeline.slot_of(subject_of(charge.key)));
+}
+
+bool FleetStore::fails_at_once(const Charge& charge) const {
+  if (!would_fail(charge)) return false;
+  count_failed(charge);
+  return true;
+}
+
 // The cluster slot of a charge; Handover::kAll without a cluster.
 int FleetStore::slot_of(const Charge& charge) const {
-  if (options_.target.layout != redis::Layout::cluster) return Handover::kAll;
+  if (options_.target.layout != base::redis::Layout::cluster) return Handover::kAll;
   std::string head;
   append_redis_head(head, kTicketMark, redis_tag(subject_of(charge.key)));
   return redis::slot_of(head);
@@ -48,16 +72,21 @@ bool FleetStore::is_shared(std::span<const Charge> charges) const {
   return handover_.is_on() && std::ranges::any_of(charges, [this](const Charge& one) { return is_shared(one); });
 }
 
+// Returns a cached denial, or counts the charge as in flight.
+std::optional<Decision> FleetStore::denial_or_start(const Charge& charge, KeyMark mark, KeyMemory::Asked& asked,
+                                                    std::size_t place, bool may_cache, bool is_shared) {
+  const auto is_any_unsynced = [this] { return !unsynced_.is_synced(); };
+  return memory_.ask(mark, *charge.limit, charge.cost, asked, place, is_any_unsynced, may_cache, is_shared);
+}
+
 // Counts the charges as in flight. Not in a child process, where the memory's locks may be locked forever.
 KeyMemory::Asked FleetStore::count(std::span<const Charge> charges) {
   KeyMemory::Asked asked = memory_.begin(this->now());
-  if (local_.is_child()) return asked;
-  const auto is_any_owed = [this] { return !owed_.is_synced(); };
+  if (fallback_.is_child()) return asked;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
     if (charge.limit == nullptr || charge.limit->algorithm == Algorithm::concurrency) continue;
-    static_cast<void>(memory_.ask(memory_.mark_of(KeyName(charge)), *charge.limit, charge.cost, asked, i, is_any_owed,
-                                  false, is_shared(charge)));
+    static_cast<void>(denial_or_start(charge, memory_.mark_of(KeyName(charge)), asked, i, false, is_shared(charge)));
   }
   return asked;
 }
@@ -72,7 +101,7 @@ void FleetStore::miss(std::span<const Charge> charges, const KeyMemory::Asked& a
 // The verdict if a cached denial decides the request. For the other limits it reports the last known state, because a
 // denied request is charged nothing.
 std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges, Micros now) {
-  if (!may_cache() || local_.is_child()) return {};
+  if (!may_cache() || fallback_.is_child()) return {};
   Verdict verdict;
   bool is_denied = false;
   for (const Charge& charge : charges) {
@@ -90,19 +119,19 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
 
 // Decides by this node's share. Reading the clocks overlaps with the prefetches.
 Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
-  const table::Name place = local_.find(charge);
+  const table::Name place = fallback_.find(charge);
   const KeyMark mark = KeyMemory::mark_of(place);
   memory_.prefetch(mark);
   const KeyName name(charge);
   counts_.fallback.fetch_add(1, std::memory_order_relaxed);
-  return local_.check(charge, place, {name, mark}, this->now(), booking);
+  return fallback_.check(charge, place, {name, mark}, this->now(), booking);
 }
 
 // Redis did not decide, though it may be healthy. The record of the key decides, else this node's share.
 Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micros now, Booking booking) {
   if (!is_shared(charge)) {
     const KeyName name(charge);
-    if (const auto decision = local_.shed_one(charge, {name, mark}, local_.moment(now), booking)) {
+    if (const auto decision = fallback_.decide_one_from_known(charge, {name, mark}, fallback_.moment(now), booking)) {
       counts_.fallback.fetch_add(1, std::memory_order_relaxed);
       if (decision->decided_by == DecidedBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
       return *decision;
@@ -112,90 +141,88 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micro
 }
 
 // The same for several charges, or with an id.
-Result<Verdict> FleetStore::fall_back(const Question& question, Micros steady) {
-  const Local::Moment now = local_.moment(steady);
+Result<Verdict> FleetStore::fall_back(const ScriptRequest& request, Micros steady) {
+  const FallbackStore::Moment now = fallback_.moment(steady);
   counts_.fallback.fetch_add(1, std::memory_order_relaxed);
-  const Booking booking = booking_of(question);
+  const Booking booking = booking_of(request);
   bool is_booked = false;
-  const bool takes = question.what == What::charge || question.what == What::once || question.what == What::reserve;
-  if (takes && !is_shared(question.charges)) {
-    auto verdict = local_.shed(question.charges, now, booking);
+  if (takes_permits(request.what) && !is_shared(request.charges)) {
+    auto verdict = fallback_.decide_from_known(request.charges, now, booking);
     if (verdict && verdict->binding_decision().decided_by == DecidedBy::overloaded) {
       counts_.shed.fetch_add(1, std::memory_order_relaxed);
     }
-    if (verdict && (question.what == What::charge || !verdict->allowed)) return *std::move(verdict);
+    if (verdict && (request.what == What::charge || !verdict->allowed)) return *std::move(verdict);
     is_booked = verdict.has_value();  // then only its id remains to be stored
   }
-  auto verdict = local_.answer(question.what, question.charges, question.id, question.lasts, now,
-                               is_booked ? Booking::none : booking);
-  if (is_booked && !(verdict && verdict->allowed && !verdict->repeated)) local_.unbook(question.charges, now, booking);
+  auto verdict = fallback_.answer(request.what, request.charges, request.id, request.lasts, now,
+                                  is_booked ? Booking::none : booking);
+  if (is_booked && !(verdict && verdict->allowed && !verdict->repeated))
+    fallback_.unbook(request.charges, now, booking);
   return verdict;
 }
 
-// Runs a question. If its keys have unsynced charges, the same call writes them back first. If those are in flight in
-// another call, a question that takes permits fails. Takes no charges for a call that would not be sent.
-void FleetStore::run_carrying(Question& question, const KeyMemory::Asked& asked) {
-  if (asked.owing != 0 && is_turned_away(question.charges[0])) return;
-  auto [batch, are_elsewhere] = backs_.take_for(question.charges, asked.owing, asked.at);
+// Runs a request. If its keys have unsynced charges, the same call writes them back first. If those are in flight in
+// another call, a request that takes permits fails. Takes no charges for a call that would not be sent.
+void FleetStore::run_carrying(ScriptRequest& request, const KeyMemory::Asked& asked) {
+  if (asked.unsynced_places != 0 && fails_at_once(request.charges[0])) return;
+  auto [batch, are_elsewhere] = backs_.take_for(request.charges, asked.unsynced_places, asked.at);
   // Redis would decide without them, but this node knows them. After an outage its share has admitted the request.
-  const bool takes = std::ranges::any_of(question.charges, [](const Charge& one) { return one.cost > 0; });
-  if (are_elsewhere && takes && !is_shared(question.charges)) {
+  const bool takes = std::ranges::any_of(request.charges, [](const Charge& one) { return one.cost > 0; });
+  if (are_elsewhere && takes && !is_shared(request.charges)) {
     if (batch) backs_.finish(*std::move(batch), {}, asked.at);
     return;
   }
-  if (!batch) return run({&question, 1});
+  if (!batch) return run({&request, 1});
   std::vector<Decision> decisions(batch->charges.size());
-  std::array<Question, 2> questions{batch->tied_question(decisions), std::move(question)};
-  run(questions);
-  question = std::move(questions[1]);
-  const Question& written = questions[0];
+  std::array<ScriptRequest, 2> requests{batch->tied_request(decisions), std::move(request)};
+  run(requests);
+  request = std::move(requests[1]);
+  const ScriptRequest& written = requests[0];
   backs_.finish(*std::move(batch), WriteBacks::reply_to(written), this->now());
-  if (written.state == Ask::State::failed) wake();
+  if (written.state == State::failed) wake();
 }
 
-// The verdict of one question after run().
-Result<Verdict> FleetStore::take(const Question& question, const KeyMemory::Asked& asked, Micros now) {
-  if (question.state != Ask::State::answered) miss(question.charges, asked);
-  if (question.state == Ask::State::refused)
-    return fail(ErrorCode::unavailable, "Redis refused the request: " + question.error);
-  if (question.state == Ask::State::failed) {
-    auto verdict = fall_back(question, now);
-    decide(question, verdict && verdict->allowed && !verdict->repeated);
+// The verdict of one request after run().
+Result<Verdict> FleetStore::take(const ScriptRequest& request, const KeyMemory::Asked& asked, Micros now) {
+  if (request.state != State::answered) miss(request.charges, asked);
+  if (request.state == State::refused) return request.refusal();
+  if (request.state == State::failed) {
+    auto verdict = fall_back(request, now);
+    decide(request, verdict && verdict->allowed && !verdict->repeated);
     return verdict;
   }
   counts_.strict.fetch_add(1, std::memory_order_relaxed);
-  Verdict verdict{.allowed = question.ruling == Ruling::allowed || question.ruling == Ruling::repeated,
-                  .decisions = {question.decisions.begin(), question.decisions.end()},
-                  .repeated = question.ruling == Ruling::repeated,
-                  .reserved = {question.reserved.begin(), question.reserved.end()}};
+  Verdict verdict{.allowed = request.ruling == Ruling::allowed || request.ruling == Ruling::repeated,
+                  .decisions = {request.decisions.begin(), request.decisions.end()},
+                  .repeated = request.ruling == Ruling::repeated,
+                  .reserved = {request.reserved.begin(), request.reserved.end()}};
   for (std::size_t i = 0; i < verdict.decisions.size(); ++i) {
     verdict.decisions[i].decided_by = DecidedBy::strict;
-    const Charge& charge = question.charges[i];
-    if (question.what == What::look || charge.limit == nullptr) continue;
+    const Charge& charge = request.charges[i];
+    if (request.what == What::look || charge.limit == nullptr) continue;
     const bool is_of_permits = charge.limit->algorithm == Algorithm::concurrency;  // a permit may be released any time
     const KeyMark mark = memory_.mark_of(KeyName(charge));
-    memory_.note(mark, *charge.limit, is_of_permits ? 0 : charge.cost, verdict.decisions[i], question.decided_us, asked,
+    memory_.note(mark, *charge.limit, is_of_permits ? 0 : charge.cost, verdict.decisions[i], request.decided_us, asked,
                  i, now);
   }
   return verdict;
 }
 
 // The same for one charge.
-Result<Decision> FleetStore::take_one(const Question& question, KeyMark mark, const KeyMemory::Asked& asked,
+Result<Decision> FleetStore::take_one(const ScriptRequest& request, KeyMark mark, const KeyMemory::Asked& asked,
                                       Micros now) {
-  const Charge& charge = question.charges[0];
-  if (question.state != Ask::State::answered) memory_.miss(mark, *charge.limit, charge.cost, asked, 0);
-  if (question.state == Ask::State::refused)
-    return fail(ErrorCode::unavailable, "Redis refused the request: " + question.error);
-  if (question.state == Ask::State::failed) {
-    auto decision = fall_back(charge, mark, now, booking_of(question));
-    decide(question, decision && decision->allowed);
+  const Charge& charge = request.charges[0];
+  if (request.state != State::answered) memory_.miss(mark, *charge.limit, charge.cost, asked, 0);
+  if (request.state == State::refused) return request.refusal();
+  if (request.state == State::failed) {
+    auto decision = fall_back(charge, mark, now, booking_of(request));
+    decide(request, decision && decision->allowed);
     return decision;
   }
   counts_.strict.fetch_add(1, std::memory_order_relaxed);
-  Decision decision = question.decisions[0];
+  Decision decision = request.decisions[0];
   decision.decided_by = DecidedBy::strict;
-  memory_.note(mark, *charge.limit, charge.cost, decision, question.decided_us, asked, 0, now);
+  memory_.note(mark, *charge.limit, charge.cost, decision, request.decided_us, asked, 0, now);
   return decision;
 }
 
@@ -206,15 +233,15 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
   auto here = check_here(charge, Booking::none);
   if (!here || !here->allowed || charge.cost == 0) return here;
   Decision decision;
-  Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
+  ScriptRequest request{.charges = {&charge, 1}, .decisions = {&decision, 1}};
   const KeyMemory::Asked asked = count({&charge, 1});
-  run_carrying(question, asked);
-  if (question.state != Ask::State::failed) {
-    return take_one(question, memory_.mark_of(KeyName(charge)), asked, this->now());
+  run_carrying(request, asked);
+  if (request.state != State::failed) {
+    return take_one(request, memory_.mark_of(KeyName(charge)), asked, this->now());
   }
   miss({&charge, 1}, asked);
-  local_.book_all({&charge, 1}, local_.moment(this->now()), booking_of(question));
-  decide(question, true);
+  fallback_.book_all({&charge, 1}, fallback_.moment(this->now()), booking_of(request));
+  decide(request, true);
   return here;
 }
 
@@ -225,7 +252,7 @@ Decision FleetStore::from_memory(Decision denial) {
 }
 
 Result<Decision> FleetStore::check_one(const Charge& charge) {
-  if (is_away() || local_.is_child()) return check_here(charge);  // the share starts from the known denial
+  if (is_away() || fallback_.is_child()) return check_here(charge);  // the share starts from the known denial
   if (is_shared(charge)) return check_both(charge);
   const Micros now = this->now();
   const KeyMark mark = memory_.mark_of(KeyName(charge));
@@ -233,17 +260,16 @@ Result<Decision> FleetStore::check_one(const Charge& charge) {
     const auto denial = may_cache() ? memory_.denial(mark, *charge.limit, charge.cost, now) : std::nullopt;
     if (denial) return from_memory(*denial);
     count_failed(charge);
-    return fall_back(charge, mark, now, Booking::owe);
+    return fall_back(charge, mark, now, Booking::unsynced);
   }
   KeyMemory::Asked asked = memory_.begin(now);
-  const auto is_any_owed = [this] { return !owed_.is_synced(); };
-  if (const auto denial = memory_.ask(mark, *charge.limit, charge.cost, asked, 0, is_any_owed, may_cache())) {
+  if (const auto denial = denial_or_start(charge, mark, asked, 0, may_cache())) {
     return from_memory(*denial);
   }
   Decision decision;
-  Question question{.charges = {&charge, 1}, .decisions = {&decision, 1}};
-  asked.owing == 0 ? run({&question, 1}) : run_carrying(question, asked);
-  return take_one(question, mark, asked, this->now());
+  ScriptRequest request{.charges = {&charge, 1}, .decisions = {&decision, 1}};
+  asked.unsynced_places == 0 ? run({&request, 1}) : run_carrying(request, asked);
+  return take_one(request, mark, asked, this->now());
 }
 
 Result<Decision> FleetStore::check(const Charge& charge) {
@@ -254,75 +280,74 @@ Result<Decision> FleetStore::check(const Charge& charge) {
 
 // Charges that this node's share must also admit are checked one by one. All others go together, each after the
 // unsynced charges of its key.
-void FleetStore::check_many(std::span<const Charge> charges, std::span<Result<Decision>> answers) {
+void FleetStore::check_many(std::span<const Charge> charges, std::int64_t, std::span<Result<Decision>> answers) {
   struct One {
-    std::size_t place;     // of its charge
-    std::size_t question;  // kNone: Redis would decide without some of its charges, so it has failed
+    std::size_t place;    // of its charge
+    std::size_t request;  // kNone: Redis would decide without some of its charges, so it counts as failed
     KeyMark mark;
     KeyMemory::Asked asked;
   };
   struct Carried {
     WriteBack batch;
-    std::size_t question;
+    std::size_t request;
     std::vector<Decision> decisions;
   };
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   const Micros now = this->now();
-  const bool is_child = local_.is_child();
+  const bool is_child = fallback_.is_child();
   std::vector<Decision> decisions(charges.size());
-  std::vector<Question> questions;
+  std::vector<ScriptRequest> requests;
   std::vector<One> asked;
   std::deque<Carried> carried;
-  questions.reserve(charges.size());
-  const auto is_any_owed = [this] { return !owed_.is_synced(); };
+  requests.reserve(charges.size());
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
     if (is_child || is_shared(charge)) {
       answers[i] = check(charge);
       continue;
     }
-    One one{.place = i, .question = kNone, .mark = memory_.mark_of(KeyName(charge)), .asked = memory_.begin(now)};
-    if (auto denial = memory_.ask(one.mark, *charge.limit, charge.cost, one.asked, 0, is_any_owed, may_cache())) {
+    One one{.place = i, .request = kNone, .mark = memory_.mark_of(KeyName(charge)), .asked = memory_.begin(now)};
+    if (auto denial = denial_or_start(charge, one.mark, one.asked, 0, may_cache())) {
       answers[i] = from_memory(*denial);
       continue;
     }
-    if (one.asked.owing != 0 && is_turned_away(charge)) {
+    if (one.asked.unsynced_places != 0 && fails_at_once(charge)) {
       asked.push_back(one);
       continue;
     }
-    auto [batch, are_elsewhere] = backs_.take_for({&charge, 1}, one.asked.owing, now);
+    auto [batch, are_elsewhere] = backs_.take_for({&charge, 1}, one.asked.unsynced_places, now);
     if (batch) {
-      Carried& its = carried.emplace_back(Carried{*std::move(batch), questions.size(), {}});
+      Carried& its = carried.emplace_back(Carried{*std::move(batch), requests.size(), {}});
       its.decisions.resize(its.batch.charges.size());
-      questions.push_back(its.batch.tied_question(its.decisions));
+      requests.push_back(its.batch.tied_request(its.decisions));
     }
     if (!are_elsewhere || charge.cost <= 0) {
-      one.question = questions.size();
-      questions.push_back({.charges = charges.subspan(i, 1), .decisions = std::span(decisions).subspan(i, 1)});
+      one.request = requests.size();
+      requests.push_back({.charges = charges.subspan(i, 1), .decisions = std::span(decisions).subspan(i, 1)});
     }
     asked.push_back(one);
   }
-  if (!questions.empty()) run(questions);
+  if (!requests.empty()) run(requests);
   const Micros after = this->now();
   for (Carried& its : carried) {
-    const Question& question = questions[its.question];
-    backs_.finish(std::move(its.batch), WriteBacks::reply_to(question), after);
+    const ScriptRequest& request = requests[its.request];
+    backs_.finish(std::move(its.batch), WriteBacks::reply_to(request), after);
   }
   for (const One& one : asked) {
     const Charge& charge = charges[one.place];
-    const Question failed{.charges = {&charge, 1}};
-    answers[one.place] = take_one(one.question == kNone ? failed : questions[one.question], one.mark, one.asked, after);
+    const ScriptRequest failed{.charges = {&charge, 1}};
+    answers[one.place] = take_one(one.request == kNone ? failed : requests[one.request], one.mark, one.asked, after);
     if (charge.cost < 0) drop(charge);
   }
 }
 
-// ask_here_first()
+// decide_by_share_first()
 //
 // After an outage, until all nodes have written their charges back, this node's share must also admit a request.
 // Returns the answer if the share denies, or if the answer is complete. While Redis is down this is skipped, and the
 // share is charged after Redis has failed. In a cluster it is unknown at this point which servers are down.
-FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Charge> charges) {
-  const bool takes = what == What::charge || what == What::once || what == What::reserve;
+FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<const Charge> charges) {
+  const bool takes = takes_permits(what);
   if (!handover_.is_on() || (what != What::look && !takes)) return {};
   std::vector<Charge> shared;
   ChargedHere charged;
@@ -332,10 +357,10 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
     charged.places |= std::uint32_t{1} << i;
   }
   if (shared.empty() || (takes && is_away())) return {};
-  const Local::Moment now = local_.moment(this->now());
+  const FallbackStore::Moment now = fallback_.moment(this->now());
   charged.charged_us = now.here;
-  if (!takes) return {local_.answer(what, charges, {}, {}, now)};
-  auto here = local_.answer(What::charge, shared, {}, {}, now, Booking::none);
+  if (!takes) return {fallback_.answer(what, charges, {}, {}, now)};
+  auto here = fallback_.answer(What::charge, shared, {}, {}, now, Booking::none);
   if (!here) return {here};
   if (!here->allowed) {
     counts_.fallback.fetch_add(1, std::memory_order_relaxed);
@@ -349,29 +374,29 @@ FleetStore::FirstHere FleetStore::ask_here_first(What what, std::span<const Char
             {.allowed = true, .limit = charges[i].limit->capacity, .decided_by = DecidedBy::local});
       }
     }
-    verdict.binding = binding_of(verdict.decisions, false);
+    verdict.binding = algorithm::binding_of(verdict.decisions, false);
     return {std::move(verdict)};
   }
-  if (what != What::charge || shared.size() != charges.size() || is_apart(charges)) return {.charged = charged};
+  if (what != What::charge || shared.size() != charges.size() || is_cross_slot(charges)) return {.charged = charged};
   std::array<Decision, kChargesMax> decisions;
-  Question question{.charges = charges, .decisions = std::span(decisions).first(charges.size())};
+  ScriptRequest request{.charges = charges, .decisions = std::span(decisions).first(charges.size())};
   const KeyMemory::Asked asked = count(charges);
-  run_carrying(question, asked);
-  if (question.state != Ask::State::failed) return {take(question, asked, this->now())};
+  run_carrying(request, asked);
+  if (request.state != State::failed) return {take(request, asked, this->now())};
   miss(charges, asked);
   counts_.fallback.fetch_add(1, std::memory_order_relaxed);
-  local_.book_all(charges, local_.moment(this->now()), booking_of(question));
-  decide(question, true);
+  fallback_.book_all(charges, fallback_.moment(this->now()), booking_of(request));
+  decide(request, true);
   return {std::move(here)};
 }
 
-// Refunds what ask_here_first() has charged to this node's share. It was not booked.
-void FleetStore::give_back(std::span<const Charge> charges, const ChargedHere& charged) {
+// Refunds what decide_by_share_first() has charged to this node's share. It was not booked.
+void FleetStore::refund_share(std::span<const Charge> charges, const ChargedHere& charged) {
   std::vector<Charge> back;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (charged.has(i) && charges[i].cost != 0) back.push_back(charges[i]);
   }
-  if (!back.empty()) local_.refund(back, charged.charged_us, {}, this->now());
+  if (!back.empty()) fallback_.refund(back, charged.charged_us, {}, this->now());
 }
 
-}  // namespace weir
+}  // namespace weir::fleet

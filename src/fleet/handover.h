@@ -1,18 +1,20 @@
 // Who decides a key: Redis alone, or also this node's share. A small state machine, one per node.
 //
-//   redis   Redis decides. A single call that fails is decided from what is known of the key (KeyMemory::spare()).
-//   away    a circuit breaker is open: this node's share decides, and what it admits is unsynced (owed.h).
-//   both    the breakers are closed again, but charges of this node or another one are not in Redis yet: a request must
-//           pass this node's share and Redis. Nothing more becomes unsynced, and all nodes together admit no more than
-//           their shares.
+//   redis   Redis decides. If a single call fails, this node decides from what it knows of the key
+//           (KeyMemory::admit_alone()).
+//   away    A circuit breaker is open: this node's share decides, and what it admits is unsynced
+//           (unsynced_charges.h). docs/fleet.md calls this state `share`.
+//   both    The breakers are closed again, but charges of this node or another one are not in Redis yet: a request
+//           must pass this node's share and Redis. It becomes unsynced only if Redis does not answer, and all nodes
+//           together admit no more than their shares.
 //
 // From `redis` to `away` when a breaker opens. From `away` to `both` when the last one closes. From `both` to `redis`
 // when this node has written its charges back, and every other live node has reported the same since then. A node waits
 // a minute at most for a live node whose charges cannot be written. In a cluster, only the slots of a server whose
 // breaker has opened are handed over.
 //
-// is_on() and concerns() are for any thread and cost one load. begin() is for lanes, the rest for the keeper's thread.
-// Tested by handover_test.cc and tests/fleet_seam_test.cc.
+// is_on() and concerns() are for any thread and cost one load. begin() is for pipelines, the rest for the store's
+// thread. Tested by handover_test.cc and tests/fleet_seam_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -22,21 +24,18 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
-#include <string_view>
 
 #include "fleet/key_memory.h"
 #include "redis/slot.h"
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::fleet {
 
 class Handover {
  public:
   static constexpr int kAll = -1;  // every slot, or there are none
 
   explicit Handover(KeyMemory& memory) : memory_(memory) {}
-  Handover(const Handover&) = delete;
-  Handover& operator=(const Handover&) = delete;
 
   // Whether this node's share takes part in deciding: for any key; for keys in this slot.
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
@@ -57,7 +56,7 @@ class Handover {
       const auto bit = static_cast<std::size_t>(slot);
       slots_[bit / 64].fetch_or(std::uint64_t{1} << bit % 64, std::memory_order_relaxed);
     }
-    if (!is_on_.exchange(true)) memory_.share(true);
+    if (!is_on_.exchange(true)) memory_.set_sharing(true);
   }
 
   // A request that this node's share has admitted while Redis is being asked. If Redis does not answer, the request
@@ -130,7 +129,7 @@ class Handover {
   void end(std::uint64_t openings) {
     const std::lock_guard lock(mutex_);
     if (openings != openings_) return;
-    memory_.share(false);
+    memory_.set_sharing(false);
     is_on_.store(false);
     are_all_.store(false);
     for (auto& some : slots_) some.store(0, std::memory_order_relaxed);
@@ -143,11 +142,11 @@ class Handover {
   std::atomic<std::int64_t> pending_{0};
   mutable std::mutex mutex_;  // guards openings_, and is_on_ against it
   std::uint64_t openings_ = 0;
-  std::uint64_t openings_seen_ = 0;  // the keeper's, like what follows
+  std::uint64_t openings_seen_ = 0;  // the store's thread's, like what follows
   bool returned_ = false;            // no breaker has been open since returned_at_
   Micros returned_at_{0};
   std::int64_t returned_ms_ = 0;  // by Redis's clock; 0: not known yet
   std::uint64_t beats_ = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

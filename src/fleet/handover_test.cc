@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 class HandoverTest : public ::testing::Test {
@@ -37,11 +37,11 @@ TEST_F(HandoverTest, EndsWhenThisNodeAndAllOthersHaveWrittenBack) {
   EXPECT_TRUE(handover_.is_on()) << "a breaker is open";
   turn(false, false, {other(true)});
   turn(false, false, {other(true)});
-  EXPECT_TRUE(handover_.is_on()) << "this node has not";
+  EXPECT_TRUE(handover_.is_on()) << "this node has not written its charges back";
   EXPECT_FALSE(handover_.reports_synced(false, now_));
   turn(false, true, {other(true), other(false)});
-  EXPECT_TRUE(handover_.is_on()) << "another has not";
-  EXPECT_TRUE(handover_.reports_synced(true, now_)) << "else they would wait for each other";
+  EXPECT_TRUE(handover_.is_on()) << "another node has not";
+  EXPECT_TRUE(handover_.reports_synced(true, now_)) << "otherwise the nodes would wait for each other";
   turn(false, true, {other(true), other(true, 2'000)});
   EXPECT_TRUE(handover_.is_on()) << "what it reported before Redis was back does not count";
   turn(false, true, {other(true), other(true)});
@@ -84,4 +84,4 @@ TEST_F(HandoverTest, ConcernsTheSlotsOfTheServerThatWasDown) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fleet

@@ -1,7 +1,6 @@
 // Sets of four behind locks. See key_memory.h.
 #include "fleet/key_memory.h"
 
-#include <algorithm>
 #include <bit>
 #include <tuple>
 
@@ -9,7 +8,7 @@
 #include "fleet/redis_key.h"
 #include "table/table.h"
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 constexpr std::uint64_t kNoAlgorithm = 0xff;  // for a name without an algorithm's letter
@@ -20,23 +19,23 @@ constexpr std::int64_t kOvertakenMax_us = 1'000'000;
 
 }  // namespace
 
-KeyMemory::KeyMemory(std::size_t keys, table::SipKey secret)
+KeyMemory::KeyMemory(std::size_t keys, base::SipKey secret)
     : secret_{secret.k0, secret.k1}, sets_(std::bit_ceil((keys + kWays - 1) / kWays)) {}
 
-void KeyMemory::share_secret(table::SipKey secret) {
+void KeyMemory::share_secret(base::SipKey secret) {
   secret_[0].store(secret.k0, std::memory_order_relaxed);
   secret_[1].store(secret.k1, std::memory_order_relaxed);
 }
 
 KeyMark KeyMemory::mark_of(std::string_view name) const {
-  const table::SipKey secret{secret_[0].load(std::memory_order_relaxed), secret_[1].load(std::memory_order_relaxed)};
+  const base::SipKey secret{secret_[0].load(std::memory_order_relaxed), secret_[1].load(std::memory_order_relaxed)};
   const std::optional<Algorithm> algorithm = name.empty() ? std::nullopt : algorithm_of(name.front());
   if (!algorithm) return mark_of(table::Table::hashed(secret, kNoAlgorithm, name));
   return mark_of(table::Table::hashed(secret, static_cast<std::uint64_t>(*algorithm), name.substr(1)));
 }
 
-// A hash of everything that a denial depends on. If two limits share a hash, the next question to Redis tells them
-// apart.
+// A hash of everything that a denial depends on. If two limits share a hash, one may get the cached denial of the
+// other, until this node asks Redis again.
 std::uint32_t KeyMemory::print_of(const Limit& limit) {
   std::uint64_t print = static_cast<std::uint64_t>(limit.algorithm);
   for (const std::int64_t part : {limit.permits, limit.period_us, limit.phase_us, limit.capacity, limit.rate,
@@ -58,7 +57,7 @@ KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark, const Limit& limit) {
 // them are in flight.
 KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark, const Limit& limit) {
   const auto place = std::ranges::min_element(set.entries, {}, [](const Entry& entry) {
-    return std::tuple(entry.calls > 0, entry.owed_most > 0, entry.reset_at);
+    return std::tuple(entry.calls > 0, entry.unsynced_most > 0, entry.reset_at);
   });
   if (place->calls > 0) return nullptr;
   set.marks[static_cast<std::size_t>(place - set.entries.begin())] = mark;
@@ -67,7 +66,7 @@ KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark, const Limit& limi
   return place;
 }
 
-// Also if Redis spoke of another version of the limit: what is used stays used.
+// Also if the reply was about another version of the limit: what is used stays used.
 std::int64_t KeyMemory::remaining_of(const Entry& entry, const Limit& limit, Micros now) {
   if (entry.reset_at <= now) return limit.capacity;
   return std::max<std::int64_t>(0, limit.capacity - entry.used);
@@ -83,7 +82,7 @@ std::optional<Decision> KeyMemory::denial_of(const Entry& entry, const Limit& li
 }
 
 std::optional<Decision> KeyMemory::denial(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
-  if (cost != 1 || !is_believed_.load(std::memory_order_relaxed)) return {};
+  if (cost != 1 || !is_caching_.load(std::memory_order_relaxed)) return {};
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark, limit);
@@ -103,12 +102,12 @@ std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::
                   .reset_after = std::max(Micros{0}, entry->reset_at - now)};
 }
 
-std::optional<Said> KeyMemory::said(KeyMark mark, const Limit& limit, Micros now) {
+std::optional<KnownUsage> KeyMemory::known_usage(KeyMark mark, const Limit& limit, Micros now) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark, limit);
   if (entry == nullptr || entry->limit != print_of(limit) || entry->reset_at <= now) return {};
-  return Said{remaining_of(*entry, limit, now), entry->reset_at, entry->used};
+  return KnownUsage{remaining_of(*entry, limit, now), entry->reset_at, entry->used};
 }
 
 void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision,
@@ -141,7 +140,7 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   entry->is_known = true;
   entry->reset_at = now + decision.reset_after;
   entry->said_us = decided_us;
-  const bool is_void = dropped_[set % kLocks] > asked.voids || all_dropped_.load() > asked.voids;
+  const bool is_void = dropped_[set % kLocks] > asked.drops || all_dropped_.load() > asked.drops;
   const bool is_kept = !decision.allowed && cost == 1 && decision.remaining == 0 && decision.retry_after != kNever &&
                        decision.retry_after >= kDenialMin && !is_void;
   if (is_kept) {
@@ -154,7 +153,7 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
 
 void KeyMemory::begin_call(Entry& entry, std::int64_t cost, Asked& asked, std::size_t place) {
   const std::uint32_t bit = std::uint32_t{1} << place;
-  if (entry.owed_most > 0) asked.owing |= bit;
+  if (entry.unsynced_most > 0) asked.unsynced_places |= bit;
   if (entry.calls == UINT16_MAX) return;
   asked.counted |= bit;
   ++entry.calls;
@@ -167,18 +166,18 @@ void KeyMemory::end_call(Entry& entry, std::int64_t cost) {
   if (entry.calls == 0) entry.in_flight = 0;
 }
 
-void KeyMemory::owe(KeyMark mark, const Limit& limit) {
+void KeyMemory::mark_unsynced(KeyMark mark, const Limit& limit) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
   if (entry == nullptr) entry = make_room(sets_[set], mark, limit);
-  if (entry != nullptr) entry->owed_most = kSome;
+  if (entry != nullptr) entry->unsynced_most = kSome;
 }
 
 void KeyMemory::recount_unsynced(KeyMark mark, const Limit& limit) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  if (Entry* const entry = find(sets_[set], mark, limit)) entry->owed_most = kSome;
+  if (Entry* const entry = find(sets_[set], mark, limit)) entry->unsynced_most = kSome;
 }
 
 void KeyMemory::miss(KeyMark mark, const Limit& limit, std::int64_t cost, const Asked& asked, std::size_t place) {
@@ -188,7 +187,7 @@ void KeyMemory::miss(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   if (Entry* const entry = find(sets_[set], mark, limit)) end_call(*entry, cost);
 }
 
-void KeyMemory::share(bool is_sharing) {
+void KeyMemory::set_sharing(bool is_sharing) {
   if (is_sharing_.exchange(is_sharing) == is_sharing) return;
   std::uint16_t next = static_cast<std::uint16_t>(round_.load() + 1);
   round_.store(next == 0 ? std::uint16_t{1} : next);
@@ -197,24 +196,24 @@ void KeyMemory::share(bool is_sharing) {
 void KeyMemory::drop(KeyMark mark) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  dropped_[set % kLocks] = voids_.fetch_add(1) + 1;
+  dropped_[set % kLocks] = drops_.fetch_add(1) + 1;
   for (std::size_t i = 0; i < kWays; ++i) {
     if (sets_[set].marks[i] == mark) sets_[set].entries[i].denied_until = Micros{0};
   }
 }
 
-void KeyMemory::believe(bool is_heard) {
-  if (is_heard == is_believed_.load()) return;
+void KeyMemory::set_caching(bool is_heard) {
+  if (is_heard == is_caching_.load()) return;
   if (is_heard) drop_all();
-  is_believed_.store(is_heard);
+  is_caching_.store(is_heard);
 }
 
 void KeyMemory::drop_all() {
-  all_dropped_.store(voids_.fetch_add(1) + 1);
+  all_dropped_.store(drops_.fetch_add(1) + 1);
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const std::lock_guard lock(lock_of(i));
     for (Entry& entry : sets_[i].entries) entry.denied_until = Micros{0};
   }
 }
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -4,13 +4,13 @@
 //   if (auto denied = memory.ask(mark, limit, cost, asked)) return *denied;   // else it is counted as in flight
 //   memory.note(mark, limit, cost, decision, decided_us, asked, now);         // Redis answered, or
 //   memory.miss(mark, limit, cost, asked);                                    // it did not
-//   memory.spare(mark, limit, cost, terms, grant);                            // may this node admit it alone?
+//   memory.admit_alone(mark, limit, cost, terms, grant);                            // may this node admit it alone?
 //
 // A record belongs to a name and a period: versions of a limit share it. It has what Redis last said was used,
 // ordered by Redis's clock, because replies overtake each other. It has the permits of calls in flight, and an upper
-// bound on the unsynced permits of this key (owed.h knows the exact number). Denials of one permit are cached until
-// their wait is over. drop() invalidates a denial early, and keeps what is known to be used. When this node decides
-// by its share of a limit (local.h), seed() starts that share once from what is known.
+// bound on the unsynced permits of this key (unsynced_charges.h knows the exact number). Denials of one permit are
+// cached until their wait is over. drop() invalidates a denial early, and keeps what is known to be used. When this
+// node decides by its share of a limit (fallback_store.h), begin_share() starts that share once from what is known.
 //
 // Bounded: sets of four records. The record that recovers first is evicted, but never one with a call in flight. 64
 // bits of a keyed hash replace the names of key_name.h, so that no client can choose two that collide. Time is that
@@ -36,10 +36,10 @@
 #include "table/finder.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::fleet {
 
 // What is known about a key.
-struct Said {
+struct KnownUsage {
   std::int64_t remaining = 0;
   Micros reset_at{0};     // from then on it is full, unless another node admitted requests since
   std::int64_t used = 0;  // may exceed the limit, if a higher version of it admitted more
@@ -47,9 +47,7 @@ struct Said {
 
 class KeyMemory {
  public:
-  KeyMemory(std::size_t keys, table::SipKey secret);
-  KeyMemory(const KeyMemory&) = delete;
-  KeyMemory& operator=(const KeyMemory&) = delete;
+  KeyMemory(std::size_t keys, base::SipKey secret);
 
   // denial()
   //
@@ -62,39 +60,39 @@ class KeyMemory {
   // nothing if the state is unknown, or if this limit would also deny, for an unknown wait.
   std::optional<Decision> guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now);
 
-  // The last known state of a key; nothing if it is full again, or if Redis spoke of another limit.
-  std::optional<Said> said(KeyMark mark, const Limit& limit, Micros now);
+  // The last known state of a key; nothing if it is full again, or if the reply of Redis was about another limit.
+  std::optional<KnownUsage> known_usage(KeyMark mark, const Limit& limit, Micros now);
 
-  // A question to Redis, from before it is sent. Its answer may be outdated when it arrives, if permits were refunded
+  // A request to Redis, from before it is sent. Its reply may be outdated when it arrives, if permits were refunded
   // meanwhile.
   struct Asked {
     Micros at{0};
-    std::uint64_t voids = 0;
-    std::uint32_t counted = 0;  // bit i: charge i is counted as in flight
-    std::uint32_t owing = 0;    // bit i: its key may have unsynced charges
+    std::uint64_t drops = 0;
+    std::uint32_t counted = 0;          // bit i: charge i is counted as in flight
+    std::uint32_t unsynced_places = 0;  // bit i: its key may have unsynced charges
   };
-  Asked begin(Micros now) const { return {now, voids_.load(), 0, 0}; }
+  Asked begin(Micros now) const { return {now, drops_.load(), 0, 0}; }
 
   // ask()
   //
-  // Returns a cached denial, or nothing, and then counts charge number `place` as in flight. is_any_owed() returns
+  // Returns a cached denial, or nothing, and then counts charge number `place` as in flight. is_any_unsynced() returns
   // whether any key has unsynced charges, since an unknown key may have some. It is called while the record is
   // locked, so a thread that adds unsynced charges later finds the record. `is_shared`: this node's share has
   // admitted the request, so the share has begun.
-  template <class IsAnyOwed>
+  template <class IsAnyUnsynced>
   std::optional<Decision> ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked, std::size_t place,
-                              IsAnyOwed is_any_owed, bool may_cache = true, bool is_shared = false) {
+                              IsAnyUnsynced is_any_unsynced, bool may_cache = true, bool is_shared = false) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
     Entry* entry = find(sets_[set], mark, limit);
     if (entry == nullptr) {
-      const bool may_owe = is_any_owed();
-      if (may_owe) asked.owing |= std::uint32_t{1} << place;
+      const bool may_be_unsynced = is_any_unsynced();
+      if (may_be_unsynced) asked.unsynced_places |= std::uint32_t{1} << place;
       entry = make_room(sets_[set], mark, limit);
       if (entry == nullptr) return {};
-      if (!may_owe) entry->owed_most = 0;
+      if (!may_be_unsynced) entry->unsynced_most = 0;
       if (is_shared) entry->seeded = round_.load(std::memory_order_relaxed);
-    } else if (may_cache && cost == 1 && is_believed_.load(std::memory_order_relaxed)) {
+    } else if (may_cache && cost == 1 && is_caching_.load(std::memory_order_relaxed)) {
       if (const auto denial = denial_of(*entry, limit, asked.at)) return denial;
     }
     begin_call(*entry, cost, asked, place);
@@ -107,66 +105,67 @@ class KeyMemory {
   void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, std::int64_t decided_us,
             const Asked& asked, std::size_t place, Micros now);
   // This key has unsynced charges from before this node's start.
-  void owe(KeyMark mark, const Limit& limit);
-  // Unsynced charges of this key were added or written back elsewhere: the next spare() counts them.
+  void mark_unsynced(KeyMark mark, const Limit& limit);
+  // Unsynced charges of this key were added or written back elsewhere: the next admit_alone() counts them.
   void recount_unsynced(KeyMark mark, const Limit& limit);
-  // There is no answer, or it does not describe the key. Only ends the call.
+  // Instead of note(), if there is no answer or it does not describe the key. Only ends the call.
   void miss(KeyMark mark, const Limit& limit, std::int64_t cost, const Asked& asked, std::size_t place);
 
-  enum class Spare : std::uint8_t {
+  enum class Alone : std::uint8_t {
     granted,
     denied,   // not enough is left for this node
     busy,     // nothing is known, and a call about the key is in flight
     unknown,  // there is no capacity for a record
   };
-  // spare()
+  // admit_alone()
   //
   // Whether this node can admit a request that Redis did not decide. It can if the cost fits this node's part of what
   // Redis last said was left, less what is in flight and what is unsynced. A key that this node never asked about
   // counts as full. unsynced() is called only if it matters. grant(left, reset_at) must add the charge to it.
   template <class Unsynced, class Grant>
-  Spare spare(KeyMark mark, const Limit& limit, std::int64_t cost, Seat seat, Micros now, Unsynced unsynced,
-              Grant grant) {
+  Alone admit_alone(KeyMark mark, const Limit& limit, std::int64_t cost, NodeRank rank, Micros now, Unsynced unsynced,
+                    Grant grant) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
     Entry* entry = find(sets_[set], mark, limit);
     if (entry == nullptr) {
       entry = make_room(sets_[set], mark, limit);
-      if (entry == nullptr) return Spare::unknown;
+      if (entry == nullptr) return Alone::unknown;
     }
-    if (!entry->is_known && entry->calls > 0) return Spare::busy;
+    if (!entry->is_known && entry->calls > 0) return Alone::busy;
     const std::int64_t used = limit.capacity - remaining_of(*entry, limit, now);
-    std::int64_t left = left_of(limit.capacity, used, seat) - entry->in_flight;
-    std::int64_t owed = entry->owed_most;
-    if (owed == kSome || left - owed < cost) owed = unsynced();
-    left -= owed;
-    entry->owed_most = owed_of(left < cost ? owed : owed + cost);
-    if (left < cost) return Spare::denied;
+    std::int64_t left = left_of(limit.capacity, used, rank) - entry->in_flight;
+    std::int64_t not_in_redis = entry->unsynced_most;
+    if (not_in_redis == kSome || left - not_in_redis < cost) not_in_redis = unsynced();
+    left -= not_in_redis;
+    entry->unsynced_most = capped(left < cost ? not_in_redis : not_in_redis + cost);
+    if (left < cost) return Alone::denied;
     grant(left - cost, std::max(now, entry->reset_at));
-    return Spare::granted;
+    return Alone::granted;
   }
 
-  // seed()
+  // begin_share()
   //
   // Calls begin(said) for the first request that this node's share decides since Redis last answered, or since
-  // share(true). Does not call it if nothing is known and nothing is unsynced: then the share starts whole.
+  // set_sharing(true). Does not call it if nothing is known and nothing is unsynced: then the share starts whole.
   template <class Begin>
-  void seed(KeyMark mark, const Limit& limit, Micros now, Begin begin) {
+  void begin_share(KeyMark mark, const Limit& limit, Micros now, Begin begin) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
     Entry* const entry = find(sets_[set], mark, limit);
     const std::uint16_t round = round_.load(std::memory_order_relaxed);
     if (entry == nullptr || entry->seeded == round) return;
     entry->seeded = round;
-    const bool may_owe = std::exchange(entry->owed_most, kSome) > 0;
-    if (entry->is_known || may_owe) begin(Said{remaining_of(*entry, limit, now), entry->reset_at, entry->used});
+    const bool may_be_unsynced = std::exchange(entry->unsynced_most, kSome) > 0;
+    if (entry->is_known || may_be_unsynced)
+      begin(KnownUsage{remaining_of(*entry, limit, now), entry->reset_at, entry->used});
   }
 
-  // share()
+  // set_sharing()
   //
-  // After share(true), a share that has begun goes on, whatever Redis says: Redis does not have the charges of all
-  // nodes.
-  void share(bool is_sharing);
+  // After set_sharing(true), a share that has begun stays in use, whatever Redis replies: Redis does not have the
+  // charges of all nodes.
+  void set_sharing(bool is_sharing);
 
   // drop()
   //
@@ -175,10 +174,10 @@ class KeyMemory {
   void drop(KeyMark mark);
   void drop_all();
   // False: caches no denial, because invalidations would not arrive. Back to true: drops all denials.
-  void believe(bool is_heard);
+  void set_caching(bool is_heard);
   // Uses the secret of a table, so that keys have the same hash in both: a key that was looked up in the table has
   // its mark. Call it before anything is known.
-  void share_secret(table::SipKey secret);
+  void share_secret(base::SipKey secret);
   KeyMark mark_of(std::string_view name) const;
   static KeyMark mark_of(const table::Name& name) { return KeyMark{name.place == 0 ? 1 : name.place}; }
   // Brings the record into the cache. Inlined by force: a function that only prefetches may be dropped.
@@ -190,21 +189,21 @@ class KeyMemory {
 
  private:
   static constexpr std::uint16_t kSome = UINT16_MAX;  // not counted, or more than fit
-  static std::uint16_t owed_of(std::int64_t permits) {
+  static std::uint16_t capped(std::int64_t permits) {
     return static_cast<std::uint16_t>(std::min<std::int64_t>(permits, kSome));
   }
 
   struct Entry {
-    std::uint32_t limit = 0;          // a hash of it; denials depend on it
-    std::uint32_t period = 0;         // a hash of its period
-    std::uint16_t seeded = 0;         // the round in which it was
-    std::uint16_t calls = 0;          // in flight
-    std::uint16_t owed_most = kSome;  // permits that are unsynced, or kSome
+    std::uint32_t limit = 0;              // a hash of it; denials depend on it
+    std::uint32_t period = 0;             // a hash of its period
+    std::uint16_t seeded = 0;             // the round in which the share was seeded
+    std::uint16_t calls = 0;              // in flight
+    std::uint16_t unsynced_most = kSome;  // permits that are unsynced, or kSome
     bool is_known = false;
-    std::int64_t used = 0;  // as Redis last said
+    std::int64_t used = 0;  // as Redis last reported
     Micros reset_at{0};
     Micros denied_until{0};
-    std::int64_t said_us = 0;    // Redis's clock when it said so
+    std::int64_t said_us = 0;    // Redis's clock at that report
     std::int64_t in_flight = 0;  // permits
   };
   static constexpr std::size_t kWays = 4;
@@ -221,18 +220,20 @@ class KeyMemory {
   static std::int64_t remaining_of(const Entry& entry, const Limit& limit, Micros now);
   std::size_t set_of(KeyMark mark) const { return static_cast<std::uint64_t>(mark) & (sets_.size() - 1); }
   std::mutex& lock_of(std::size_t set) const { return locks_[set % kLocks]; }
-  static std::uint32_t period_of(const Limit& limit) { return static_cast<std::uint32_t>(period_print(limit) >> 32); }
+  static std::uint32_t period_of(const Limit& limit) {
+    return static_cast<std::uint32_t>(algorithm::period_print(limit) >> 32);
+  }
   static Entry* find(Set& set, KeyMark mark, const Limit& limit);
   static Entry* make_room(Set& set, KeyMark mark, const Limit& limit);
 
   std::array<std::atomic<std::uint64_t>, 2> secret_;
-  std::atomic<bool> is_believed_{true};
+  std::atomic<bool> is_caching_{true};
   std::atomic<bool> is_sharing_{false};
   std::atomic<std::uint16_t> round_{1};  // of shares; 0 is none
-  std::atomic<std::uint64_t> voids_{0}, all_dropped_{0};
+  std::atomic<std::uint64_t> drops_{0}, all_dropped_{0};
   mutable std::array<std::mutex, kLocks> locks_;  // each guards every 256th set, and one of the next
-  std::array<std::uint64_t, kLocks> dropped_{};   // voids_ at the last drop there
+  std::array<std::uint64_t, kLocks> dropped_{};   // drops_ at the last drop there
   std::vector<Set> sets_;                         // size is a power of two
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -4,17 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 constexpr Micros kSecond{1'000'000};
 
-class Memory : public ::testing::Test {
+class KeyMemoryTest : public ::testing::Test {
  protected:
   Decision denied(Micros retry, Micros reset) const {
     return {.allowed = false, .limit = 5, .remaining = 0, .retry_after = retry, .reset_after = reset};
@@ -23,9 +22,9 @@ class Memory : public ::testing::Test {
   void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
     memory_.note(mark(name), limit, cost, decision, ++said_us_, memory_.begin(now), 0, now);
   }
-  std::optional<Said> seed(std::string_view name, const Limit& limit) {
-    std::optional<Said> found;
-    memory_.seed(mark(name), limit, Micros{0}, [&](const Said& said) { found = said; });
+  std::optional<KnownUsage> seed(std::string_view name, const Limit& limit) {
+    std::optional<KnownUsage> found;
+    memory_.begin_share(mark(name), limit, Micros{0}, [&](const KnownUsage& said) { found = said; });
     return found;
   }
   const Limit limit_ = compile("5/minute").value();
@@ -36,9 +35,9 @@ class Memory : public ::testing::Test {
     EXPECT_FALSE(memory_.ask(mark(name), limit_, cost, asked, 0, [] { return false; }));
     return asked;
   }
-  KeyMemory::Spare spare(std::string_view name, std::int64_t cost, Seat seat = {}) {
-    return memory_.spare(
-        mark(name), limit_, cost, seat, 10 * kSecond, [this] { return unsynced_; },
+  KeyMemory::Alone spare(std::string_view name, std::int64_t cost, NodeRank rank = {}) {
+    return memory_.admit_alone(
+        mark(name), limit_, cost, rank, 10 * kSecond, [this] { return unsynced_; },
         [&](std::int64_t, Micros) { unsynced_ += cost; });
   }
   std::int64_t said_us_ = 0;
@@ -46,7 +45,7 @@ class Memory : public ::testing::Test {
   KeyMemory memory_{1'000, {1, 2}};
 };
 
-TEST_F(Memory, KnowsADenialUntilItCanChange) {
+TEST_F(KeyMemoryTest, CachesADenialUntilItCanChange) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   const auto denial = memory_.denial(mark("k"), limit_, 1, 12 * kSecond);
   ASSERT_TRUE(denial);
@@ -58,14 +57,14 @@ TEST_F(Memory, KnowsADenialUntilItCanChange) {
   EXPECT_FALSE(memory_.denial(mark("other"), limit_, 1, 12 * kSecond));
 }
 
-TEST_F(Memory, BelievesItOnlyOfTheSameQuestion) {
+TEST_F(KeyMemoryTest, ReturnsADenialOnlyForTheSameCostAndLimit) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
-  EXPECT_FALSE(memory_.denial(mark("k"), limit_, 2, 12 * kSecond)) << "another cost waits for something else";
+  EXPECT_FALSE(memory_.denial(mark("k"), limit_, 2, 12 * kSecond)) << "another cost has another wait";
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 0, 12 * kSecond));
   EXPECT_FALSE(memory_.denial(mark("k"), other_, 1, 12 * kSecond)) << "the limit was raised";
 }
 
-TEST_F(Memory, ForgetsItWhenPermitsComeBack) {
+TEST_F(KeyMemoryTest, DropsADenialWhenPermitsAreRefunded) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   memory_.drop(mark("k"));
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 12 * kSecond));
@@ -77,7 +76,7 @@ TEST_F(Memory, ForgetsItWhenPermitsComeBack) {
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 12 * kSecond));
 }
 
-TEST_F(Memory, KeepsNoDenialThatNeverEndsOrEndsAtOnce) {
+TEST_F(KeyMemoryTest, CachesNoDenialThatNeverEndsOrEndsAtOnce) {
   note("k", limit_, 1, denied(kNever, 9 * kSecond), 10 * kSecond);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 10 * kSecond));
   note("k", limit_, 1, denied(Micros{999}, 9 * kSecond), 10 * kSecond);
@@ -85,7 +84,7 @@ TEST_F(Memory, KeepsNoDenialThatNeverEndsOrEndsAtOnce) {
 }
 
 // Permits were refunded while the answer was on its way.
-TEST_F(Memory, KeepsNoDenialThatWasVoidBeforeItCame) {
+TEST_F(KeyMemoryTest, CachesNoDenialThatWasInvalidatedBeforeItArrived) {
   const auto asked = memory_.begin(10 * kSecond);
   memory_.drop(mark("k"));
   memory_.note(mark("k"), limit_, 1, denied(3 * kSecond, 9 * kSecond), ++said_us_, asked, 0, 10 * kSecond);
@@ -98,37 +97,38 @@ TEST_F(Memory, KeepsNoDenialThatWasVoidBeforeItCame) {
   EXPECT_TRUE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond));
 }
 
-TEST_F(Memory, BelievesNoDenialWhileNobodyWouldSayThatItIsVoid) {
+TEST_F(KeyMemoryTest, CachesNoDenialWhileInvalidationsDoNotArrive) {
   const auto asked_before = memory_.begin(10 * kSecond);
   note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), 10 * kSecond);
-  memory_.believe(true);
-  EXPECT_TRUE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond)) << "it was believed already";
-  memory_.believe(false);
+  memory_.set_caching(true);
+  EXPECT_TRUE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond)) << "it was cached already";
+  memory_.set_caching(false);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond));
   note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), 10 * kSecond);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond));
-  memory_.believe(true);
-  EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond)) << "what was said meanwhile is not known";
+  memory_.set_caching(true);
+  EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond)) << "an invalidation may have been missed meanwhile";
   memory_.note(mark("k"), limit_, 1, denied(9 * kSecond, 9 * kSecond), ++said_us_, asked_before, 0, 10 * kSecond);
-  EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond)) << "nor what was said before this came";
+  EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 11 * kSecond))
+      << "an invalidation may have been missed before this reply arrived";
   note("k", limit_, 1, denied(9 * kSecond, 9 * kSecond), 11 * kSecond);
   EXPECT_TRUE(memory_.denial(mark("k"), limit_, 1, 12 * kSecond));
 }
 
-TEST_F(Memory, CountsTheWaitFromTheQuestion) {
+TEST_F(KeyMemoryTest, CountsTheWaitFromTheRequest) {
   memory_.note(mark("k"), limit_, 1, denied(3 * kSecond, 9 * kSecond), ++said_us_, memory_.begin(10 * kSecond), 0,
                12 * kSecond);
   EXPECT_FALSE(memory_.denial(mark("k"), limit_, 1, 13 * kSecond));
 }
 
-TEST_F(Memory, KnowsWhatWasLeftThoughDenialsAreVoid) {
+TEST_F(KeyMemoryTest, KnowsWhatWasLeftAfterAllDenialsAreDropped) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   memory_.drop_all();
   EXPECT_EQ(seed("k", limit_)->remaining, 0);
 }
 
 // After a refund or a reset, an outage does not start with a full share.
-TEST_F(Memory, KnowsWhatWasLeftThoughADenialIsVoid) {
+TEST_F(KeyMemoryTest, KnowsWhatWasLeftAfterADenialIsDropped) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   memory_.drop(mark("k"));
   ASSERT_TRUE(seed("k", limit_));
@@ -139,10 +139,11 @@ TEST_F(Memory, KnowsWhatWasLeftThoughADenialIsVoid) {
   EXPECT_EQ(seed("k", other_)->remaining, 3) << "under another version, what is used stays used";
 }
 
-TEST_F(Memory, GrantsWhatIsLeftLessWhatIsInFlightAndUnsynced) {
-  using enum KeyMemory::Spare;
+TEST_F(KeyMemoryTest, GrantsWhatIsLeftLessWhatIsInFlightAndUnsynced) {
+  using enum KeyMemory::Alone;
   EXPECT_EQ(spare("new", 4, {.rank = 0, .nodes = 2}), denied);
-  EXPECT_EQ(spare("new", 3, {.rank = 0, .nodes = 2}), granted) << "a key that was never asked about has its share";
+  EXPECT_EQ(spare("new", 3, {.rank = 0, .nodes = 2}), granted)
+      << "a key that Redis was never asked about has its share";
   EXPECT_EQ(spare("new", 1, {.rank = 0, .nodes = 2}), denied);
   unsynced_ = 0;
   const auto first = ask("k");
@@ -158,13 +159,13 @@ TEST_F(Memory, GrantsWhatIsLeftLessWhatIsInFlightAndUnsynced) {
   EXPECT_EQ(spare("k", 1), granted) << "nothing is in flight any more";
   KeyMemory::Asked asked = memory_.begin(10 * kSecond);
   EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, asked, 3, [] { return false; }));
-  EXPECT_EQ(asked.owing, 8u) << "the unsynced ones go with the next call";
+  EXPECT_EQ(asked.unsynced_places, 8u) << "the unsynced ones go with the next call";
   EXPECT_EQ(asked.counted, 8u);
 }
 
 // Another thread adds unsynced charges of a key while the key's first question creates its record. The first question
 // comes before them, and the next one carries them.
-TEST_F(Memory, MissesNoUnsyncedChargesThatAreAddedBesideTheFirstQuestion) {
+TEST_F(KeyMemoryTest, MissesNoUnsyncedChargesThatAreAddedDuringTheFirstRequest) {
   std::thread other;
   KeyMemory::Asked first = memory_.begin(10 * kSecond), second = first;
   const auto nothing_yet = [&] {
@@ -179,19 +180,19 @@ TEST_F(Memory, MissesNoUnsyncedChargesThatAreAddedBesideTheFirstQuestion) {
   };
   EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, first, 0, nothing_yet));
   other.join();
-  EXPECT_EQ(first.owing, 0u);
+  EXPECT_EQ(first.unsynced_places, 0u);
   EXPECT_FALSE(memory_.ask(mark("k"), limit_, 1, second, 0, nothing_yet));
-  EXPECT_EQ(second.owing, 1u);
+  EXPECT_EQ(second.unsynced_places, 1u);
 }
 
 // Its record was evicted while it had unsynced charges.
-TEST_F(Memory, AnAnswerForAKeyWithoutARecordDoesNotSayThatNothingIsUnsynced) {
+TEST_F(KeyMemoryTest, AnAnswerForAKeyWithoutARecordDoesNotSayThatNothingIsUnsynced) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 4, .reset_after = 9 * kSecond}, 10 * kSecond);
-  EXPECT_EQ(ask("k").owing, 1u);
+  EXPECT_EQ(ask("k").unsynced_places, 1u);
 }
 
 // Counting unsynced charges takes longer than everything else. What was granted here is known without counting.
-TEST_F(Memory, CountsUnsyncedChargesOnlyIfItMatters) {
+TEST_F(KeyMemoryTest, CountsUnsyncedChargesOnlyIfItMatters) {
   int counts = 0;
   const auto spare = [&](std::int64_t cost) {
     std::int64_t left = -1;
@@ -199,7 +200,7 @@ TEST_F(Memory, CountsUnsyncedChargesOnlyIfItMatters) {
       ++counts;
       return unsynced_;
     };
-    memory_.spare(mark("k"), limit_, cost, {}, 10 * kSecond, unsynced, [&](std::int64_t rest, Micros) {
+    memory_.admit_alone(mark("k"), limit_, cost, {}, 10 * kSecond, unsynced, [&](std::int64_t rest, Micros) {
       unsynced_ += cost;
       left = rest;
     });
@@ -208,7 +209,7 @@ TEST_F(Memory, CountsUnsyncedChargesOnlyIfItMatters) {
   memory_.miss(mark("k"), limit_, 1, ask("k"), 0);
   EXPECT_EQ(spare(1), 4);
   EXPECT_EQ(spare(2), 2);
-  EXPECT_EQ(counts, 0) << "a key that nothing is owed of, and two grants";
+  EXPECT_EQ(counts, 0) << "the key has no unsynced charges but the two grants";
   EXPECT_EQ(spare(3), -1);
   EXPECT_EQ(counts, 1) << "before it is denied they are counted";
   unsynced_ = 0;  // they were written back
@@ -221,40 +222,40 @@ TEST_F(Memory, CountsUnsyncedChargesOnlyIfItMatters) {
   EXPECT_EQ(counts, 3);
 }
 
-TEST_F(Memory, GrantsOnlyThisNodesPart) {
+TEST_F(KeyMemoryTest, GrantsOnlyThisNodesPart) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
-  EXPECT_EQ(spare("k", 1, {.rank = 1, .nodes = 2}), KeyMemory::Spare::granted);
-  EXPECT_EQ(spare("k", 1, {.rank = 1, .nodes = 2}), KeyMemory::Spare::denied);
+  EXPECT_EQ(spare("k", 1, {.rank = 1, .nodes = 2}), KeyMemory::Alone::granted);
+  EXPECT_EQ(spare("k", 1, {.rank = 1, .nodes = 2}), KeyMemory::Alone::denied);
 }
 
 // Calls use several connections, so the last reply to arrive need not be the newest.
-TEST_F(Memory, IsNotMisledByAReplyThatWasOvertaken) {
+TEST_F(KeyMemoryTest, IgnoresAReplyThatALaterOneOvertook) {
   const auto early = ask("k"), late = ask("k");
   memory_.note(mark("k"), limit_, 1, {.allowed = true, .limit = 5, .remaining = 0, .reset_after = 9 * kSecond}, 2'000,
                late, 0, 10 * kSecond);
   memory_.note(mark("k"), limit_, 1, {.allowed = true, .limit = 5, .remaining = 1, .reset_after = 9 * kSecond}, 1'000,
                early, 0, 10 * kSecond);
-  EXPECT_EQ(spare("k", 1), KeyMemory::Spare::denied);
-  EXPECT_EQ(spare("k", 0), KeyMemory::Spare::granted) << "nothing is in flight";
+  EXPECT_EQ(spare("k", 1), KeyMemory::Alone::denied);
+  EXPECT_EQ(spare("k", 0), KeyMemory::Alone::granted) << "nothing is in flight";
 }
 
 // After Redis is back, the share also decides until all nodes have written their charges back.
-TEST_F(Memory, AShareGoesOnWhileNodesShare) {
+TEST_F(KeyMemoryTest, AShareStaysInUseWhileNodesDecideByShares) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
-  memory_.share(true);
+  memory_.set_sharing(true);
   EXPECT_TRUE(seed("k", limit_));
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 5, .reset_after = 9 * kSecond}, 10 * kSecond);
   EXPECT_FALSE(seed("k", limit_)) << "Redis does not have the charges of all";
   note("new", limit_, 1, {.allowed = true, .limit = 5, .remaining = 5, .reset_after = 9 * kSecond}, 10 * kSecond);
   EXPECT_FALSE(seed("new", limit_)) << "its share began before anything was known of it";
-  memory_.share(false);
+  memory_.set_sharing(false);
   EXPECT_EQ(seed("k", limit_)->remaining, 5);
 }
 
 // The key has unsynced charges, and a late reply is the first news from Redis: its share starts from both.
-TEST_F(Memory, AShareThatHasNotBegunStartsFromWhatIsHeardLater) {
-  memory_.owe(mark("k"), limit_);
-  memory_.share(true);
+TEST_F(KeyMemoryTest, AShareThatHasNotBegunStartsFromALaterReply) {
+  memory_.mark_unsynced(mark("k"), limit_);
+  memory_.set_sharing(true);
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
   ASSERT_TRUE(seed("k", limit_));
   KeyMemory::Asked asked = memory_.begin(10 * kSecond);
@@ -265,13 +266,13 @@ TEST_F(Memory, AShareThatHasNotBegunStartsFromWhatIsHeardLater) {
 }
 
 // Two limits with one name, such as 5/minute and 50/day: what is used of the one says nothing about the other.
-TEST_F(Memory, KeepsPeriodsApart) {
+TEST_F(KeyMemoryTest, KeepsPeriodsApart) {
   const Limit day = compile("50/day", Algorithm::sliding_window).value();
   const Limit minute = compile("5/minute", Algorithm::sliding_window).value();
   note("wk", minute, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   note("wk", day, 1, {.allowed = true, .limit = 50, .remaining = 20, .reset_after = 9 * kSecond}, 10 * kSecond);
-  EXPECT_EQ(memory_.said(mark("wk"), minute, 10 * kSecond)->remaining, 0);
-  EXPECT_EQ(memory_.said(mark("wk"), day, 10 * kSecond)->remaining, 20);
+  EXPECT_EQ(memory_.known_usage(mark("wk"), minute, 10 * kSecond)->remaining, 0);
+  EXPECT_EQ(memory_.known_usage(mark("wk"), day, 10 * kSecond)->remaining, 20);
   EXPECT_EQ(seed("wk", day)->remaining, 20);
   EXPECT_EQ(seed("wk", minute)->remaining, 0);
   EXPECT_TRUE(memory_.denial(mark("wk"), minute, 1, 11 * kSecond));
@@ -279,25 +280,25 @@ TEST_F(Memory, KeepsPeriodsApart) {
   EXPECT_FALSE(memory_.denial(mark("wk"), minute, 1, 11 * kSecond));
 }
 
-TEST_F(Memory, EvictsNoRecordWithACallInFlight) {
+TEST_F(KeyMemoryTest, EvictsNoRecordWithACallInFlight) {
   const auto asked = ask("busy");
   for (int i = 0; i < 100'000; ++i) {
     note("k" + std::to_string(i), limit_, 1, {.allowed = true, .limit = 5, .remaining = 4}, kSecond);
   }
-  EXPECT_EQ(spare("busy", 1), KeyMemory::Spare::busy);
+  EXPECT_EQ(spare("busy", 1), KeyMemory::Alone::busy);
   memory_.miss(mark("busy"), limit_, 1, asked, 0);
-  EXPECT_EQ(spare("busy", 1), KeyMemory::Spare::granted);
+  EXPECT_EQ(spare("busy", 1), KeyMemory::Alone::granted);
 }
 
-TEST_F(Memory, KeepsADenialWhenMoreIsDenied) {
+TEST_F(KeyMemoryTest, KeepsADenialWhenALargerCostIsDenied) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   note("k", limit_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
   EXPECT_EQ(memory_.denial(mark("k"), limit_, 1, 12 * kSecond)->retry_after, kSecond);
   note("k", other_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
-  EXPECT_FALSE(memory_.denial(mark("k"), other_, 1, 12 * kSecond)) << "that was under another limit";
+  EXPECT_FALSE(memory_.denial(mark("k"), other_, 1, 12 * kSecond)) << "that denial was of another limit";
 }
 
-TEST_F(Memory, GuessesWhatIsLeft) {
+TEST_F(KeyMemoryTest, GuessesWhatIsLeft) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
   const auto guess = memory_.guess(mark("k"), limit_, 1, 10 * kSecond);
   ASSERT_TRUE(guess);
@@ -305,23 +306,23 @@ TEST_F(Memory, GuessesWhatIsLeft) {
   EXPECT_EQ(guess->remaining, 3);
   EXPECT_EQ(guess->reset_after, kSecond);
   EXPECT_EQ(memory_.guess(mark("k"), limit_, 1, 11 * kSecond)->remaining, 5) << "it is full again";
-  EXPECT_FALSE(memory_.guess(mark("k"), limit_, 4, 10 * kSecond)) << "how long it would wait is not known";
+  EXPECT_FALSE(memory_.guess(mark("k"), limit_, 4, 10 * kSecond)) << "the wait is unknown";
   EXPECT_FALSE(memory_.guess(mark("k"), other_, 1, 10 * kSecond));
   EXPECT_FALSE(memory_.guess(mark("nobody"), limit_, 1, 10 * kSecond));
 }
 
-TEST_F(Memory, TellsWhatWasLeftOnce) {
+TEST_F(KeyMemoryTest, StartsAShareOnce) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = kSecond}, 10 * kSecond);
   const auto said = seed("k", limit_);
   ASSERT_TRUE(said);
   EXPECT_EQ(said->remaining, 3);
   EXPECT_EQ(said->reset_at, 11 * kSecond);
-  EXPECT_FALSE(seed("k", limit_)) << "the others go on from there";
+  EXPECT_FALSE(seed("k", limit_)) << "later requests continue from there";
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 2}, 12 * kSecond);
-  EXPECT_EQ(seed("k", limit_)->remaining, 2) << "Redis has spoken again";
+  EXPECT_EQ(seed("k", limit_)->remaining, 2) << "Redis has answered again";
 }
 
-TEST_F(Memory, IsBoundedAndKeepsWhatMattersLongest) {
+TEST_F(KeyMemoryTest, EvictsTheRecordThatRecoversFirst) {
   note("spent", limit_, 1, denied(3'000 * kSecond, 3'000 * kSecond), kSecond);
   for (int i = 0; i < 100'000; ++i) {
     note("k" + std::to_string(i), limit_, 1, {.allowed = true, .limit = 5, .remaining = 4}, kSecond);
@@ -329,7 +330,7 @@ TEST_F(Memory, IsBoundedAndKeepsWhatMattersLongest) {
   EXPECT_TRUE(memory_.denial(mark("spent"), limit_, 1, 2 * kSecond));
 }
 
-TEST_F(Memory, ADenialUnderALowerVersionDoesNotLowerWhatIsUsed) {
+TEST_F(KeyMemoryTest, ADenialUnderALowerVersionDoesNotLowerWhatIsUsed) {
   note("k", other_, 1, {.allowed = true, .limit = 6, .remaining = 0, .reset_after = 9 * kSecond}, Micros{0});
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), Micros{0});
   const auto said = seed("k", other_);
@@ -341,4 +342,4 @@ TEST_F(Memory, ADenialUnderALowerVersionDoesNotLowerWhatIsUsed) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fleet

@@ -3,11 +3,10 @@
 //   memory.denial(KeyName(charge), ...);            // a view into it, which needs no memory unless the key is long
 //
 // Nodes use these names in messages to each other. The key in Redis has a longer prefix (redis_key.h). Pure; any
-// thread. Tested through local_test.cc and tests/fleet_nodes_test.cc.
+// thread. Tested through fallback_store_test.cc and tests/fleet_nodes_test.cc.
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -16,7 +15,7 @@
 #include "fleet/redis_key.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::fleet {
 
 // A hash that replaces a key's name (key_memory.h). Never 0.
 enum class KeyMark : std::uint64_t {};
@@ -50,4 +49,4 @@ class KeyName {
   std::string_view text_;
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

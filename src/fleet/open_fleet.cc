@@ -1,7 +1,6 @@
 // Builds a fleet's store from the options of an embedder, and reports to its log. See weir/fleet.h.
 //
 // All input from outside is bounded here; the store trusts its options. Tested by tests/fleet_embed_test.cc.
-#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
@@ -11,7 +10,7 @@
 #include "base/redis_url.h"
 #include "fleet/fleet_store.h"
 #include "fleet/redis_key.h"
-#include "redis/tls.h"
+#include "redis/client.h"
 #include "weir/fleet.h"
 
 namespace weir {
@@ -23,7 +22,7 @@ constexpr Micros kDeadlineMin{1'000}, kDeadlineMax{60'000'000};
 constexpr Micros kLookAgain{1'000};
 
 std::optional<Error> refuse_options(const FleetOptions& options) {
-  if (auto wrong = refuse_prefix(options.prefix)) return wrong;
+  if (auto wrong = fleet::refuse_prefix(options.prefix)) return wrong;
   if (options.deadline < kDeadlineMin || options.deadline > kDeadlineMax) {
     return Error{ErrorCode::out_of_range,
                  "the deadline must be 1 ms to 60 s, not " + std::to_string(options.deadline.count()) + " us"};
@@ -32,24 +31,18 @@ std::optional<Error> refuse_options(const FleetOptions& options) {
     return Error{ErrorCode::out_of_range, "remembered_keys must be at most " + std::to_string(kRememberedMax) +
                                               ", not " + std::to_string(options.remembered_keys)};
   }
-  if (options.says.size() > kSaysMax) {
-    return Error{ErrorCode::out_of_range, "`says` must have at most " + std::to_string(kSaysMax) + " bytes, not " +
-                                              std::to_string(options.says.size())};
+  if (options.label.size() > kSaysMax) {
+    return Error{ErrorCode::out_of_range, "`label` must have at most " + std::to_string(kSaysMax) + " bytes, not " +
+                                              std::to_string(options.label.size())};
   }
   return {};
 }
 
 std::string in_words(const redis::Event& event) {
   const std::string redis = "Redis at " + event.address;
-  switch (event.kind) {
-    case redis::Event::Kind::connected:
-      return redis + ": connected";
-    case redis::Event::Kind::lost:
-      return redis + ": no connection" + (event.text.empty() ? "" : ": " + event.text);
-    case redis::Event::Kind::moved:
-      break;
-  }
-  return redis + ": moved" + (event.text.empty() ? "" : ": " + event.text);
+  if (event.kind == redis::Event::Kind::connected) return redis + ": connected";
+  const char* const what = event.kind == redis::Event::Kind::lost ? ": no connection" : ": moved";
+  return redis + what + (event.text.empty() ? "" : ": " + event.text);
 }
 
 std::string deaf_in_words(const std::string& prefix, std::string_view why) {
@@ -58,28 +51,28 @@ std::string deaf_in_words(const std::string& prefix, std::string_view why) {
          "; its user needs +subscribe +publish &" + prefix + "*";
 }
 
-FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
-  FleetStoreOptions out{.target = std::move(target), .memory_keys = options.remembered_keys};
-  out.lane.prefix = std::move(options.prefix);
-  out.lane.deadline = options.deadline;
-  if (!options.says.empty()) out.keeper.says = [says = std::move(options.says)] { return says; };
+fleet::FleetStoreOptions store_options(FleetOptions options, base::redis::Target target) {
+  fleet::FleetStoreOptions out{.target = std::move(target), .memory_keys = options.remembered_keys};
+  out.pipeline.prefix = std::move(options.prefix);
+  out.pipeline.deadline = options.deadline;
+  if (!options.label.empty()) out.membership.describe = [label = std::move(options.label)] { return label; };
   if (options.log) {
-    out.keeper.on_deaf = [log = options.log, prefix = out.lane.prefix](std::string_view why) {
+    out.on_invalidation_refused = [log = options.log, prefix = out.pipeline.prefix](std::string_view why) {
       log(deaf_in_words(prefix, why));
     };
-    out.keeper.on_unheard = [log = options.log](std::string_view why) {
+    out.membership.on_refused = [log = options.log](std::string_view why) {
       log(why.empty() ? "Redis accepts this node's heartbeat again"
                       : "Redis refuses this node's heartbeat, so the other nodes do not see it: " + std::string(why) +
                             "; its user needs +time +hset +hdel +hgetall +pexpire");
     };
-    out.keeper.on_strangers = [log = options.log, prefix = out.lane.prefix](const Strangers& strangers,
-                                                                            bool is_barred) {
-      if (strangers.version == 0) return log("no server uses another version of the key format anymore");
-      log(to_string(strangers, prefix) + (is_barred
-                                              ? ": this node does not join them, and decides without Redis"
-                                              : ": both groups count separately, so each limit is admitted twice"));
+    out.membership.on_other_version = [log = options.log, prefix = out.pipeline.prefix](
+                                          const fleet::OtherVersion& other, bool is_barred) {
+      if (other.version == 0) return log("no server uses another version of the key format anymore");
+      log(fleet::to_string(other, prefix) + (is_barred
+                                                 ? ": this node does not join them, and decides without Redis"
+                                                 : ": both groups count separately, so each limit is admitted twice"));
     };
-    out.lane.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
+    out.pipeline.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
   }
   return out;
 }
@@ -89,18 +82,18 @@ FleetStoreOptions store_options(FleetOptions options, redis::Target target) {
 Result<Fleet> open_fleet(FleetOptions options) noexcept {
   try {
     if (auto wrong = refuse_options(options)) return fail(*std::move(wrong));
-    auto target = redis::parse_url(options.url);
+    auto target = base::redis::parse_url(options.url);
     if (!target) return fail(std::move(target.error()));
     if (auto files = redis::check_files(*target); !files) return fail(std::move(files.error()));
-    return Fleet(std::make_shared<FleetStore>(store_options(std::move(options), *std::move(target))));
+    return Fleet(std::make_shared<fleet::FleetStore>(store_options(std::move(options), *std::move(target))));
   } catch (const std::exception&) {
     return fail(ErrorCode::exhausted, "out of memory or threads");
   }
 }
 
-std::shared_ptr<SharedStore> Fleet::store() const { return store_; }
+std::shared_ptr<store::Store> Fleet::store() const { return store_; }
 
-bool Fleet::is_strict() const noexcept { return store_->keeper().is_strict(); }
+bool Fleet::is_strict() const noexcept { return store_->background().is_strict(); }
 
 bool Fleet::wait_until_strict(Micros most) const noexcept {
   const Micros until = redis::steady_now() + most;
@@ -112,19 +105,19 @@ bool Fleet::wait_until_strict(Micros most) const noexcept {
 }
 
 FleetStats Fleet::stats() const noexcept {
-  const FleetCounts& counts = store_->counts();
+  const fleet::FleetCounts& counts = store_->counts();
   return {.strict = counts.strict.load(std::memory_order_relaxed),
           .cached = counts.cached.load(std::memory_order_relaxed),
           .fallback = counts.fallback.load(std::memory_order_relaxed),
           .refunds = counts.refunds.load(std::memory_order_relaxed),
           .failed_refunds = counts.failed_refunds.load(std::memory_order_relaxed),
-          .synced_permits = store_->keeper().synced_permits()};
+          .synced_permits = store_->write_backs().written()};
 }
 
 std::vector<Fleet::Node> Fleet::nodes() const {
   std::vector<Node> nodes;
-  for (FleetNode& node : store_->keeper().nodes()) {
-    nodes.push_back({std::move(node.id), std::move(node.says), node.age, node.is_self});
+  for (fleet::FleetNode& node : store_->background().membership().nodes()) {
+    nodes.push_back({std::move(node.id), std::move(node.description), node.age, node.is_self});
   }
   return nodes;
 }

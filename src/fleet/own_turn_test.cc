@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <vector>
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 constexpr Micros kWall{1'794'701'843'991'953};
 
-TEST(OwnTurn, ManyComeOneAfterTheOther) {
+TEST(OwnTurn, NodesOfALargeFleetDialOneAfterTheOther) {
   for (const std::uint32_t nodes : {8U, 20U, 30U, 1'000U}) {
     std::vector<Micros> turns;
     for (std::uint32_t rank = 0; rank < nodes; ++rank) {
@@ -28,17 +28,17 @@ TEST(OwnTurn, ManyComeOneAfterTheOther) {
   }
 }
 
-TEST(OwnTurn, ComesOnceInAPeriod) {
-  const Seat seat{.rank = 7, .nodes = 20};
-  const Micros first = kWall + own_turn(Micros{0}, seat, kWall);
-  EXPECT_EQ(own_turn(Micros{0}, seat, first), kTurnPeriod);
-  EXPECT_EQ(own_turn(Micros{0}, seat, first + Micros{1}), kTurnPeriod - Micros{1});
-  EXPECT_EQ(own_turn(Micros{0}, seat, first - Micros{1}), kTurnPeriod + Micros{1}) << "a timer that went off early";
+TEST(OwnTurn, ANodeDialsOnceInAPeriod) {
+  const NodeRank rank{.rank = 7, .nodes = 20};
+  const Micros first = kWall + own_turn(Micros{0}, rank, kWall);
+  EXPECT_EQ(own_turn(Micros{0}, rank, first), kTurnPeriod);
+  EXPECT_EQ(own_turn(Micros{0}, rank, first + Micros{1}), kTurnPeriod - Micros{1});
+  EXPECT_EQ(own_turn(Micros{0}, rank, first - Micros{1}), kTurnPeriod + Micros{1}) << "the timer expired too early";
 }
 
-TEST(OwnTurn, FewWaitAsTheyHaveDrawn) {
+TEST(OwnTurn, ASmallFleetKeepsItsRandomDelays) {
   EXPECT_EQ(own_turn(Micros{3}, {.rank = 1, .nodes = kHerdMin - 1}, kWall), Micros{3});
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fleet

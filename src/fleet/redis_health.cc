@@ -2,11 +2,12 @@
 #include "fleet/redis_health.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 
-namespace weir {
+#include "base/text.h"
+
+namespace weir::fleet {
 namespace {
 
 using Fields = std::map<std::string_view, std::string_view, std::less<>>;
@@ -30,10 +31,7 @@ std::string_view text_of(const Fields& fields, std::string_view name) {
 }
 
 std::uint64_t number_of(const Fields& fields, std::string_view name) {
-  const std::string_view text = text_of(fields, name);
-  std::uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  return base::to_number<std::uint64_t>(text_of(fields, name)).value_or(0);
 }
 
 }  // namespace
@@ -63,4 +61,4 @@ RedisHealth read_info(std::string_view info) {
   return out;
 }
 
-}  // namespace weir
+}  // namespace weir::fleet

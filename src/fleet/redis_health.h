@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::fleet {
 
 struct RedisHealth {
   std::string address{};
@@ -20,7 +20,7 @@ struct RedisHealth {
   std::uint64_t evicted = 0;                 // keys, since the server started
   std::uint64_t replicas = 0;
   std::uint64_t behind = 0;       // bytes that the slowest replica has not received yet
-  std::uint64_t lag_seconds = 0;  // since the last word of the replica that was silent longest
+  std::uint64_t lag_seconds = 0;  // since the replica that is silent longest last answered
   bool is_saving_broken = false;  // its last snapshot failed
   bool is_loading = false;
 };
@@ -28,4 +28,4 @@ struct RedisHealth {
 // Parses the text of INFO. Members that it does not mention stay empty.
 RedisHealth read_info(std::string_view info);
 
-}  // namespace weir
+}  // namespace weir::fleet

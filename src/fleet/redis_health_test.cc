@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 TEST(RedisHealth, IsReadFromInfo) {
@@ -32,7 +32,7 @@ TEST(RedisHealth, KnowsValkey) {
   EXPECT_EQ(health.version, "8.0.1");
 }
 
-TEST(RedisHealth, StaysEmptyOnNonsense) {
+TEST(RedisHealth, StaysEmptyOnInvalidText) {
   for (const char* text : {"", ":", "a", "maxmemory:-7\nslave0:offset=x,lag=\nmaster_repl_offset:", "#:\r\n\r\n::"}) {
     const RedisHealth health = read_info(text);
     EXPECT_EQ(health.version, "");
@@ -42,4 +42,4 @@ TEST(RedisHealth, StaysEmptyOnNonsense) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fleet

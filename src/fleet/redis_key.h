@@ -16,9 +16,10 @@
 
 #include "base/key_part.h"
 #include "base/key_space.h"
+#include "base/text.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::fleet {
 
 // The version of the names and of the stored values; script.lua has the same. Servers with different versions do not
 // see each other's keys, so they cannot share a limit.
@@ -51,18 +52,18 @@ constexpr char redis_mark(Algorithm algorithm) {
 // The first value of a rule's key, which is the client it counts. For a rule with one count for all requests, the
 // name of the rule. Nothing for any other key.
 inline std::optional<std::string_view> subject_of_rule_key(std::string_view key) {
-  if (key.empty() || key.front() != kRuleKeys) return {};
+  if (key.empty() || key.front() != base::kRuleKeys) return {};
   std::string_view rest = key.substr(1);
-  const auto name = take_key_part(rest);
-  const auto per = name ? take_key_part(rest) : std::nullopt;
+  const auto name = base::take_key_part(rest);
+  const auto per = name ? base::take_key_part(rest) : std::nullopt;
   if (!per) return {};
   if (per->bytes == "global") return name->bytes;
   if (per->bytes.starts_with("identity") && !rest.empty()) {
     const auto kind = static_cast<unsigned char>(rest.front());
     rest.remove_prefix(1);
-    if (kind >= kFirstNamedKind && !take_key_part(rest)) return {};
+    if (kind >= base::kFirstNamedKind && !base::take_key_part(rest)) return {};
   }
-  const auto value = take_key_part(rest);
+  const auto value = base::take_key_part(rest);
   return value ? std::optional(value->bytes) : std::nullopt;
 }
 
@@ -87,9 +88,8 @@ constexpr std::uint32_t redis_tag(std::string_view subject) {
 
 // Appends `2t{3f2a}`, the part between the prefix and the key.
 inline void append_redis_head(std::string& out, char mark, std::uint32_t tag) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   out.append({kRedisVersion, mark, '{'});
-  for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kDigits[tag >> shift & 15]);
+  for (int shift = 12; shift >= 0; shift -= 4) out.push_back(base::kHexDigits[tag >> shift & 15]);
   out.push_back('}');
 }
 
@@ -122,4 +122,13 @@ inline std::string redis_name(std::string_view prefix, const Charge& charge) {
   return name;
 }
 
-}  // namespace weir
+// A key that the fleet uses for its own data, beside the keys of limits: weir:2!{0000}nodes
+inline std::string own_key(std::string_view prefix, std::string_view name, char version = kRedisVersion) {
+  constexpr char kOwnMark = '!';
+  std::string key(prefix);
+  append_redis_head(key, kOwnMark, 0);
+  key[prefix.size()] = version;
+  return key.append(name);
+}
+
+}  // namespace weir::fleet

@@ -5,9 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <string>
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 std::string name_of(char mark, std::string_view subject, std::string_view key) {
@@ -16,13 +15,13 @@ std::string name_of(char mark, std::string_view subject, std::string_view key) {
   return name;
 }
 
-TEST(RedisKey, StaysWhatItIs) {
+TEST(RedisKey, KeepsItsFormat) {
   EXPECT_EQ(name_of('t', "user:42", "user:42"), "weir:2t{062d}user:42");
   EXPECT_EQ(name_of('s', "", "x"), "weir:2s{19bf}x");
-  EXPECT_EQ(name_of('f', "a", "}{"), "weir:2f{3912}}{") << "braces of a key come behind our own";
+  EXPECT_EQ(name_of('f', "a", "}{"), "weir:2f{3912}}{") << "the braces of a key come after our own";
 }
 
-// policy_test checks that the keys of rules conform to this.
+// tests/rule_slot_test.cc checks that the keys of rules conform to this.
 TEST(RedisKey, FindsTheSubjectInAKey) {
   using namespace std::string_view_literals;
   EXPECT_EQ(subject_of("user:42"), "user:42");
@@ -34,21 +33,21 @@ TEST(RedisKey, FindsTheSubjectInAKey) {
   EXPECT_EQ(subject_of("\1\4rule\4user\2"
                        "42\4hour"sv),
             "42");
-  EXPECT_EQ(subject_of("\1\4rule\6global\4hour"sv), "rule") << "one for all";
+  EXPECT_EQ(subject_of("\1\4rule\6global\4hour"sv), "rule") << "one count for all requests";
   EXPECT_EQ(subject_of("\1\4rule\10identity\0\2"
                        "42"sv),
             "42");
   EXPECT_EQ(subject_of("\1\4rule\10identity\11\1x\2"
                        "42"sv),
             "42")
-      << "a header";
+      << "an identity from a header";
   EXPECT_EQ(subject_of("\1\4rule\4user\11"
                        "42"sv),
             "\1\4rule\4user\11"
             "42"sv)
-      << "no part";
+      << "it ends before the part does";
   EXPECT_EQ(subject_of("\1\4ru"sv), "\1\4ru"sv);
-  EXPECT_EQ(subject_of("\4rule\6global\4hour"sv), "\4rule\6global\4hour"sv) << "a caller's";
+  EXPECT_EQ(subject_of("\4rule\6global\4hour"sv), "\4rule\6global\4hour"sv) << "a caller's key";
 }
 
 TEST(RedisKey, HasALetterForEachAlgorithm) {
@@ -64,4 +63,4 @@ TEST(RedisKey, SpreadsSubjects) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fleet

@@ -194,11 +194,11 @@ local keys, runs, plain, which = KEYS, tonumber(ARGV[2]), tonumber(ARGV[3]), ARG
 local raws = plain > 0 and call('MGET', unpack(keys, 1, plain)) or {}
 
 -- Write-backs sent along with runs: for each run, what to write before it is charged, unless that was done before.
-local debts, tickets, lasts, repeated = nil, 0, {}, {}
-local function read_debts(text) -- returns a key that is no valid ticket, if any
+local unsynced, tickets, lasts, repeated = nil, 0, {}, {}
+local function read_unsynced(text) -- returns a key that is no valid ticket, if any
   local from
   tickets, from = unpack_('<H', text)
-  debts = {}
+  unsynced = {}
   for ticket = runs + 1, runs + tickets do
     lasts[ticket], from = unpack_('<d', text, from)
     repeated[ticket] = raws[ticket]
@@ -207,16 +207,16 @@ local function read_debts(text) -- returns a key that is no valid ticket, if any
   while from <= #text do
     local key, ticket, cost
     key, ticket, cost, from = unpack_('<HHd', text, from)
-    if cost ~= 0 and not repeated[ticket] then debts[key] = cost end
+    if cost ~= 0 and not repeated[ticket] then unsynced[key] = cost end
   end
 end
 if ARGV[7] ~= '' then
-  local wrong = read_debts(ARGV[7])
+  local wrong = read_unsynced(ARGV[7])
   if wrong then return refuse(wrong) end
 end
 -- Counts what was admitted elsewhere as used, even beyond the limit. A bucket then belongs to a version with that
 -- capacity.
-local function write_debt(terms, cost, x, y, z, from, head)
+local function charge_unsynced(terms, cost, x, y, z, from, head)
   local step, limit = terms.step, terms.limit
   local a, b, c, allowed, left, _, reset, _, converts = step(x, y, z, limit, now, cost, from)
   if allowed == 1 then
@@ -251,8 +251,8 @@ local answer, told, asked = {now, 0}, 2, ARGV[8]
 local function charge_run(key, terms, times, x, y, z, moved, expires, from, head, others)
   local limit, step, cost = terms.limit, terms.step, terms.cost
   local found
-  if debts and debts[key] then
-    x, y, z, from, head, found = write_debt(terms, debts[key], x, y, z, from, head)
+  if unsynced and unsynced[key] then
+    x, y, z, from, head, found = charge_unsynced(terms, unsynced[key], x, y, z, from, head)
   end
   for _ = 1, times do
     local a, b, c, allowed, remaining, retry, reset, delay, converts = step(x, y, z, limit, now, cost, from)

@@ -3,13 +3,14 @@
 #include "fleet/script_call.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
 #include "algorithm/calendar.h"
 #include "fleet/redis_key.h"
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 constexpr std::size_t kFields = 5;       // of a decision: allowed, remaining, retry_after, reset_after, delay
@@ -18,8 +19,6 @@ constexpr std::size_t kTimesMax = 255;   // of a run: the script reads it as a b
 constexpr std::int64_t kNeverOnTheWire = -1;
 constexpr std::int64_t kNoState = -(std::int64_t{1} << 53);                     // in place of a run's results
 constexpr std::int64_t kDenied = 0, kAllowed = 1, kRepeated = 2, kMissing = 3;  // rulings
-
-using What = ScriptRequest::What;
 
 static_assert(std::endian::native == std::endian::little, "the script reads numbers of this byte order");
 
@@ -40,14 +39,13 @@ Terms terms_of(const Limit& limit) {
   switch (limit.algorithm) {
     case Algorithm::fixed_window:
       return {limit.permits, limit.period_us, limit.calendar ? limit.calendar->tag() : limit.phase_us};
-    case Algorithm::sliding_window:
-      return {limit.permits, limit.period_us, 0};
     case Algorithm::sliding_log:
       return {limit.permits, limit.period_us, limit.events_max};
     case Algorithm::token_bucket:
     case Algorithm::leaky_meter:
     case Algorithm::leaky_bucket:
       return {limit.capacity, limit.rate, limit.weight};
+    case Algorithm::sliding_window:
     case Algorithm::concurrency:
       break;
   }
@@ -107,6 +105,16 @@ void ScriptCall::clear() {
   requests_ = decisions_ = ids_ = 0;
 }
 
+// Each request leads to its copy by `next`, until the copies are chained as the requests were.
+void ScriptCall::replace(std::span<ScriptRequest* const> requests, std::span<ScriptRequest* const> copies) {
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i]->next = copies[i];
+  for (ScriptRequest* const copy : copies) {
+    if (copy->next != nullptr) copy->next = copy->next->next;
+    copy->last = copy->last->next;
+  }
+  for (ScriptRequest*& item : items_) item = item->next;
+}
+
 // The ticket of one key of a reservation, or of a whole request. Lengths come first, because both parts are
 // untrusted.
 void ScriptCall::name_ticket(std::string_view id, const Charge& charge) {
@@ -128,7 +136,7 @@ std::size_t ScriptCall::place_of(char mark, std::string_view subject, std::strin
 // Whether the request fits, and every key that is already here has the limit that the request brings.
 bool ScriptCall::fits(const ScriptRequest& request) {
   if (is_empty()) return true;
-  if (request.what == What::forget || items_.front().first->what == What::forget) return false;
+  if (request.what == What::forget || items_.front()->what == What::forget) return false;
   const std::size_t tickets = has_tickets(request.what) ? request.charges.size() : has_one_ticket(request.what) ? 1 : 0;
   const std::size_t charges = request.charges.size();
   if (decisions_ + charges > kScriptDecisionsMax || keys_.size() + charges + tickets > kScriptKeysMax) return false;
@@ -144,8 +152,8 @@ bool ScriptCall::fits(const ScriptRequest& request) {
 // Joins a request of one charge to the previous one of its key if both are equal: the script then gets a count.
 bool ScriptCall::join_run(ScriptRequest& request, std::size_t key) {
   const std::size_t place = keys_[key].run;
-  if (place == kNone || items_[place].first->charges[0].cost != request.charges[0].cost) return false;
-  Item& run = items_[place];
+  if (place == kNone || items_[place]->charges[0].cost != request.charges[0].cost) return false;
+  ScriptRequest& run = *items_[place];
   if (run.times == kTimesMax) return false;
   run.last->next = &request;
   run.last = &request;
@@ -165,15 +173,17 @@ bool ScriptCall::add(ScriptRequest& request) {
   decisions_ += request.charges.size();
   if (has_id(request.what)) ++ids_;
   request.next = nullptr;
+  request.last = &request;
+  request.times = 1;
+  request.keys_at = static_cast<std::uint32_t>(uses_.size());
   const bool is_single = request.what == What::charge && request.charges.size() == 1;
-  const Item item{&request, &request, 1, static_cast<std::uint32_t>(uses_.size())};
   if (request.what == What::forget) {
     const Charge& charge = request.charges[0];
     for (const Algorithm algorithm : kAlgorithms) {
       const std::size_t key = place_of(redis_mark(algorithm), subject_of(charge.key), charge.key, nullptr);
       keys_[use(key)].mark = kForgetMark;
     }
-    items_.push_back(item);
+    items_.push_back(&request);
     return true;
   }
   for (const Charge& charge : request.charges) {
@@ -187,12 +197,12 @@ bool ScriptCall::add(ScriptRequest& request) {
       use(place_of(kTicketMark, subject_of(charge.key), ticket_, nullptr));
     }
   } else if (has_one_ticket(request.what)) {
-    ticket_.assign(request.what == What::once ? "#" : "^").append(request.id);
+    ticket_.assign(request.what == What::once ? "#" : "^").append(request.shared.id ? *request.shared.id : request.id);
     const bool is_named = !request.ticket_subject.empty();
     const std::string_view subject = is_named ? request.ticket_subject : subject_of(request.charges[0].key);
     use(place_of(kTicketMark, subject, ticket_, nullptr));
   }
-  items_.push_back(item);
+  items_.push_back(&request);
   return true;
 }
 
@@ -220,18 +230,17 @@ void ScriptCall::append_terms(const Key& key, std::int64_t cost, std::int64_t no
   const Terms terms = key.limit == nullptr ? Terms{0, 0, 0} : terms_of(*key.limit);
   for (const std::int64_t number : {terms.x, terms.y, terms.z, cost}) append_number(terms_, number);
   if (key.limit == nullptr || !key.limit->calendar) return;
-  const Calendar& calendar = *key.limit->calendar;
-  const Window window = calendar.window_at(now_us);
+  const algorithm::Calendar& calendar = *key.limit->calendar;
+  const algorithm::Window window = calendar.window_at(now_us);
   const std::int64_t last = window.start_us > 0 ? calendar.window_at(window.start_us - 1).start_us : window.start_us;
   for (const std::int64_t number : {last, window.start_us, window.end_us, window.next_end_us}) {
     append_number(terms_, number);
   }
 }
 
-void ScriptCall::append_item(const Item& item) {
-  const ScriptRequest& request = *item.first;
+void ScriptCall::append_item(const ScriptRequest& request) {
   const std::span<const Charge> charges = request.charges;
-  const auto key = [&](std::size_t i) { append_bytes(asked_, keys_[uses_[item.keys_at + i]].number); };
+  const auto key = [&](std::size_t i) { append_bytes(asked_, keys_[uses_[request.keys_at + i]].number); };
   const auto list = [&](bool with_tickets) {
     asked_.push_back(static_cast<char>(charges.size()));
     for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -247,7 +256,7 @@ void ScriptCall::append_item(const Item& item) {
         return list(false);
       }
       asked_.push_back('r');
-      append_bytes(asked_, item.times);
+      append_bytes(asked_, request.times);
       key(0);
       return append_number(asked_, charges[0].cost);
     case What::look:
@@ -296,8 +305,8 @@ bool ScriptCall::can_be_run(const Key& key) const {
 }
 
 // Whether no other item uses the write-back's keys, except a run that comes later.
-bool ScriptCall::can_be_debt(std::size_t place) const {
-  const Item& item = items_[place];
+bool ScriptCall::can_go_with_runs(std::size_t place) const {
+  const ScriptRequest& item = *items_[place];
   const auto is_alone = [&](std::uint16_t number) {
     const Key& key = keys_[number];
     return can_be_run(key) && (key.uses == 1 || (key.uses == 2 && key.run != kNone && key.run > place));
@@ -306,27 +315,28 @@ bool ScriptCall::can_be_debt(std::size_t place) const {
 }
 
 // The keys of the item's charges, as indexes into keys_.
-std::span<const std::uint16_t> ScriptCall::keys_of(const Item& item) const {
-  return std::span(uses_).subspan(item.keys_at, item.first->charges.size());
+std::span<const std::uint16_t> ScriptCall::keys_of(const ScriptRequest& item) const {
+  return std::span(uses_).subspan(item.keys_at, item.charges.size());
 }
 
 void ScriptCall::find_runs() {
   for (Key& key : keys_) {
     key.number = 0;
-    key.has_debt = key.is_apart = false;
+    key.has_write_back = key.is_separate = false;
   }
-  const auto is_write_back = [](const Item& item) { return item.first->what == What::write_back; };
+  const auto is_write_back = [](const ScriptRequest& item) { return item.what == What::write_back; };
   for (std::size_t i = 0; i < items_.size(); ++i) {
-    if (is_write_back(items_[i]) && !can_be_debt(i)) ticket_of(items_[i]).is_apart = true;
+    if (is_write_back(*items_[i]) && !can_go_with_runs(i)) ticket_of(*items_[i]).is_separate = true;
   }
-  for (Item& item : items_) {
+  for (ScriptRequest* const one : items_) {
+    ScriptRequest& item = *one;
     item.is_run = false;
-    item.is_debt = is_write_back(item) && !ticket_of(item).is_apart;
-    if (item.is_debt) {
-      for (const std::uint16_t key : keys_of(item)) keys_[key].has_debt = true;
-    } else if (item.first->what == What::charge && item.first->charges.size() == 1) {
+    item.is_with_runs = is_write_back(item) && !ticket_of(item).is_separate;
+    if (item.is_with_runs) {
+      for (const std::uint16_t key : keys_of(item)) keys_[key].has_write_back = true;
+    } else if (item.what == What::charge && item.charges.size() == 1) {
       const Key& key = keys_[uses_[item.keys_at]];
-      item.is_run = can_be_run(key) && key.uses == (key.has_debt ? 2 : 1);
+      item.is_run = can_be_run(key) && key.uses == (key.has_write_back ? 2 : 1);
     }
   }
 }
@@ -334,14 +344,14 @@ void ScriptCall::find_runs() {
 // A key that is only written back is sent as a run of a charge of 0.
 void ScriptCall::append_runs(std::uint16_t& number, std::int64_t now_us) {
   bool is_once = true;
-  for (const Item& item : items_) {
-    if (item.is_run) {
-      append_key(keys_[uses_[item.keys_at]], ++number, item.first->charges[0].cost, now_us);
-      times_.push_back(static_cast<char>(item.times));
-      is_once = is_once && item.times == 1;
+  for (ScriptRequest* const item : items_) {
+    if (item->is_run) {
+      append_key(keys_[uses_[item->keys_at]], ++number, item->charges[0].cost, now_us);
+      times_.push_back(static_cast<char>(item->times));
+      is_once = is_once && item->times == 1;
     }
-    if (!item.is_debt) continue;
-    for (const std::uint16_t key : keys_of(item)) {
+    if (!item->is_with_runs) continue;
+    for (const std::uint16_t key : keys_of(*item)) {
       if (keys_[key].uses > 1) continue;
       append_key(keys_[key], ++number, 0, now_us);
       times_.push_back('\1');
@@ -350,24 +360,24 @@ void ScriptCall::append_runs(std::uint16_t& number, std::int64_t now_us) {
   if (is_once) times_.clear();
 }
 
-void ScriptCall::append_debts(std::uint16_t& number, std::int64_t now_us) {
+void ScriptCall::append_write_backs(std::uint16_t& number, std::int64_t now_us) {
   std::uint16_t tickets = 0;
   std::string lasts;
-  for (const Item& item : items_) {
-    if (!item.is_debt || ticket_of(item).number != 0) continue;
+  for (ScriptRequest* const item : items_) {
+    if (!item->is_with_runs || ticket_of(*item).number != 0) continue;
     ++tickets;
-    append_key(ticket_of(item), ++number, 0, now_us);
-    append_number(lasts, milliseconds(item.first->lasts));
+    append_key(ticket_of(*item), ++number, 0, now_us);
+    append_number(lasts, milliseconds(item->lasts));
   }
   if (tickets == 0) return;
-  append_bytes(debts_, tickets);
-  debts_ += lasts;
-  for (const Item& item : items_) {
-    if (!item.is_debt) continue;
-    for (std::size_t i = 0; i < keys_of(item).size(); ++i) {
-      append_bytes(debts_, keys_[keys_of(item)[i]].number);
-      append_bytes(debts_, ticket_of(item).number);
-      append_number(debts_, item.first->charges[i].cost);
+  append_bytes(write_backs_, tickets);
+  write_backs_ += lasts;
+  for (ScriptRequest* const item : items_) {
+    if (!item->is_with_runs) continue;
+    for (std::size_t i = 0; i < keys_of(*item).size(); ++i) {
+      append_bytes(write_backs_, keys_[keys_of(*item)[i]].number);
+      append_bytes(write_backs_, ticket_of(*item).number);
+      append_number(write_backs_, item->charges[i].cost);
     }
   }
 }
@@ -377,7 +387,7 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
   terms_.clear();
   named_.clear();
   numbers_.clear();
-  debts_.clear();
+  write_backs_.clear();
   asked_.clear();
   texts_.clear();
   times_.clear();
@@ -388,104 +398,100 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
   std::uint16_t number = 0;
   append_runs(number, now_us);
   runs_ = std::to_string(number);
-  append_debts(number, now_us);
+  append_write_backs(number, now_us);
   for (const bool is_last : {false, true}) {
     if (is_last) plain_ = std::to_string(number);
     for (Key& key : keys_) {
       if (key.number == 0 && is_behind(key.mark) == is_last) append_key(key, ++number, 0, now_us);
     }
   }
-  for (const Item& item : items_) {
-    if (!item.is_run && !item.is_debt) append_item(item);
+  for (ScriptRequest* const item : items_) {
+    if (!item->is_run && !item->is_with_runs) append_item(*item);
   }
-  words_.insert(words_.end(), {deadline_, runs_, plain_, terms_, numbers_, times_, debts_, asked_});
+  words_.insert(words_.end(), {deadline_, runs_, plain_, terms_, numbers_, times_, write_backs_, asked_});
   words_.insert(words_.end(), texts_.begin(), texts_.end());
   return words_;
 }
 
-Result<void> ScriptCall::read_run(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
-  const Limit* const limit = item.first->charges[0].limit;
+Result<void> ScriptCall::read_run(ScriptRequest& item, std::span<const std::int64_t> reply, std::size_t& at) {
+  const Limit* const limit = item.charges[0].limit;
   const std::size_t allowed_fields = limit->algorithm == Algorithm::leaky_bucket ? 3 : 2;
   bool is_allowed = true;
   Decision decision;
-  for (ScriptRequest* one = item.first; one != nullptr; one = one->next) {
+  for (ScriptRequest* one = &item; one != nullptr; one = one->next) {
     if (is_allowed) {  // the first denial also applies to the later ones
       if (at < reply.size() && reply[at] == kNoState) {
         ++at;
-        for (; one != nullptr; one = one->next) one->ruling = ScriptRequest::Ruling::no_state;
+        for (; one != nullptr; one = one->next) one->ruling = Ruling::no_state;
         return {};
       }
       is_allowed = at < reply.size() && reply[at] >= 0;
       const std::size_t fields = is_allowed ? allowed_fields : 3;
       if (reply.size() - at < fields) return does_not_fit();
-      decision = {.allowed = is_allowed,
-                  .limit = limit->capacity,
-                  .remaining = is_allowed ? reply[at] : -1 - reply[at],
-                  .retry_after = is_allowed ? Micros{0} : wait_of(reply[at + 2]),
-                  .reset_after = Micros{reply[at + 1]},
-                  .delay = is_allowed && fields == 3 ? Micros{reply[at + 2]} : Micros{0}};
+      const std::array<std::int64_t, kShortFields> field = {is_allowed ? reply[at] : -1 - reply[at], reply[at + 1],
+                                                            fields == kShortFields ? reply[at + 2] : 0};
+      decision = short_decision_of(field, limit, is_allowed);
       at += fields;
     }
     one->decisions[0] = decision;
-    one->ruling = is_allowed ? ScriptRequest::Ruling::allowed : ScriptRequest::Ruling::denied;
+    one->ruling = is_allowed ? Ruling::allowed : Ruling::denied;
   }
   return {};
 }
 
 // Reads the keys that no run uses. A value that is not of this version is left as it is and counts as written back.
-Result<void> ScriptCall::read_debt(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
+Result<void> ScriptCall::read_write_back(ScriptRequest& item, std::span<const std::int64_t> reply, std::size_t& at) {
   for (std::size_t i = 0; i < keys_of(item).size(); ++i) {
     if (keys_[keys_of(item)[i]].uses > 1) continue;
-    ScriptRequest alone{.charges = item.first->charges.subspan(i, 1), .decisions = item.first->decisions.subspan(i, 1)};
-    if (auto read = read_run({&alone, &alone}, reply, at); !read) return read;
+    ScriptRequest alone{.charges = item.charges.subspan(i, 1), .decisions = item.decisions.subspan(i, 1)};
+    if (auto read = read_run(alone, reply, at); !read) return read;
     Decision& decision = alone.decisions[0];
-    if (alone.ruling == ScriptRequest::Ruling::no_state) decision = {.limit = alone.charges[0].limit->capacity};
+    if (alone.ruling == Ruling::no_state) decision = {.limit = alone.charges[0].limit->capacity};
     admit(decision);
   }
   return {};
 }
 
 // For keys that a later run uses, the result is that of the run.
-void ScriptCall::end_debt(const Item& item) {
+void ScriptCall::finish_write_back(const ScriptRequest& item) {
   for (std::size_t i = 0; i < keys_of(item).size(); ++i) {
     const Key& key = keys_[keys_of(item)[i]];
     if (key.uses == 1) continue;
-    Decision& decision = item.first->decisions[i];
-    decision = items_[key.run].last->decisions[0];
+    Decision& decision = item.decisions[i];
+    decision = items_[key.run]->last->decisions[0];
     admit(decision);
   }
 }
 
-Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at) {
+Result<void> ScriptCall::read_item(ScriptRequest& request, std::span<const std::int64_t> reply, std::size_t& at) {
   const auto take = [&](std::size_t count) {
     const auto part = reply.subspan(at, count);
     at += count;
     return part;
   };
   const auto short_of = [&](std::size_t count) { return reply.size() - at < count; };
-  ScriptRequest& request = *item.first;
   const std::span<const Charge> charges = request.charges;
   if (short_of(1)) return does_not_fit();
   const std::int64_t ruling = take(1)[0];
   if (request.what == What::charge && charges.size() == 1) {
-    if (ruling < 0 || ruling > item.times) return does_not_fit();
+    if (ruling < 0 || ruling > request.times) return does_not_fit();
     Decision decision;
     std::int64_t place = 0;
-    for (ScriptRequest* one = item.first; one != nullptr; one = one->next, ++place) {
+    for (ScriptRequest* one = &request; one != nullptr; one = one->next, ++place) {
       if (place <= ruling) {  // the first denial also applies to the later ones
         if (short_of(kShortFields)) return does_not_fit();
         decision = short_decision_of(take(kShortFields), charges[0].limit, place < ruling);
       }
       one->decisions[0] = decision;
-      one->ruling = place < ruling ? ScriptRequest::Ruling::allowed : ScriptRequest::Ruling::denied;
+      one->ruling = place < ruling ? Ruling::allowed : Ruling::denied;
     }
     return {};
   }
   if (ruling < kDenied || ruling > kMissing) return does_not_fit();
-  request.ruling = ruling == kAllowed    ? ScriptRequest::Ruling::allowed
-                   : ruling == kRepeated ? ScriptRequest::Ruling::repeated
-                   : ruling == kMissing  ? ScriptRequest::Ruling::missing
-                                         : ScriptRequest::Ruling::denied;
+  request.ruling = ruling == kAllowed    ? Ruling::allowed
+                   : ruling == kRepeated ? Ruling::repeated
+                   : ruling == kMissing  ? Ruling::missing
+                                         : Ruling::denied;
   if (request.what == What::undo || request.what == What::forget) return {};
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (short_of(kFields + 1) && (request.what == What::commit || short_of(kFields))) return does_not_fit();
@@ -498,18 +504,18 @@ Result<void> ScriptCall::read_item(const Item& item, std::span<const std::int64_
 // Reads the ruling of each ticket of write-backs, in the order of the tickets' keys.
 Result<void> ScriptCall::read_tickets(std::span<const std::int64_t> reply, std::size_t& at) {
   std::size_t first = 0, last = 0;  // their numbers
-  for (const Item& item : items_) {
-    if (!item.is_debt) continue;
-    const std::size_t number = ticket_of(item).number;
+  for (ScriptRequest* const item : items_) {
+    if (!item->is_with_runs) continue;
+    const std::size_t number = ticket_of(*item).number;
     first = first == 0 ? number : std::min(first, number);
     last = std::max(last, number);
   }
   if (last == 0) return {};
   if (reply.size() - at < last - first + 1) return does_not_fit();
-  for (const Item& item : items_) {
-    if (!item.is_debt) continue;
-    const bool is_repeated = reply[at + ticket_of(item).number - first] == kRepeated;
-    item.first->ruling = is_repeated ? ScriptRequest::Ruling::repeated : ScriptRequest::Ruling::allowed;
+  for (ScriptRequest* const item : items_) {
+    if (!item->is_with_runs) continue;
+    const bool is_repeated = reply[at + ticket_of(*item).number - first] == kRepeated;
+    item->ruling = is_repeated ? Ruling::repeated : Ruling::allowed;
   }
   at += last - first + 1;
   return {};
@@ -522,19 +528,19 @@ Result<ScriptCall::Read> ScriptCall::read(std::span<const std::int64_t> reply) {
   std::size_t at = 2;
   if (auto read = read_tickets(reply, at); !read) return fail(std::move(read.error()));
   for (const bool is_first : {true, false}) {
-    for (const Item& item : items_) {
-      if ((item.is_run || item.is_debt) != is_first) continue;
-      auto read = item.is_run    ? read_run(item, reply, at)
-                  : item.is_debt ? read_debt(item, reply, at)
-                                 : read_item(item, reply, at);
+    for (ScriptRequest* const item : items_) {
+      if ((item->is_run || item->is_with_runs) != is_first) continue;
+      auto read = item->is_run         ? read_run(*item, reply, at)
+                  : item->is_with_runs ? read_write_back(*item, reply, at)
+                                       : read_item(*item, reply, at);
       if (!read) return fail(std::move(read.error()));
     }
   }
-  for (const Item& item : items_) {
-    if (item.is_debt) end_debt(item);
+  for (ScriptRequest* const item : items_) {
+    if (item->is_with_runs) finish_write_back(*item);
   }
   if (at != reply.size()) return fail(ErrorCode::unavailable, "the script's reply is longer than expected");
   return Read::answered;
 }
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,13 +24,32 @@
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::fleet {
 
 // Bounds of one call, so that it does not block Redis for long.
 inline constexpr std::size_t kScriptKeysMax = 128;
 inline constexpr std::size_t kScriptDecisionsMax = 512;
 
-// One request and its result. Whatever it points to must stay valid until the result is there.
+class Doubt;
+struct ScriptRequest;
+
+// Receives the results of requests, each once, on the thread of the pipeline.
+class Requester {
+ public:
+  virtual void on_done(ScriptRequest& request) = 0;
+
+ protected:
+  ~Requester() = default;
+};
+
+// Write-backs that share a call share one ticket: Redis applies all of them or none.
+struct SharedTicket {
+  std::shared_ptr<const std::string> id{};  // null: the write-back has its own ticket
+  std::uint16_t place = 0, count = 0;       // among the write-backs that share it
+};
+
+// One request and its result, from the store (fleet_store.h) to the bytes of a call. Nothing is copied on the way:
+// whatever it points to must stay valid, and it must stay where it is, until the result is there.
 struct ScriptRequest {
   enum class What : std::uint8_t {
     charge,      // charges all or none
@@ -51,19 +71,56 @@ struct ScriptRequest {
     missing,
     no_state,  // the value at the key is not of this version: nothing was decided
   };
+  enum class State : std::uint8_t {
+    answered,  // by Redis
+    failed,    // not sent, or no reply in time
+    refused,   // Redis replied with an error: `error`
+  };
 
   What what = What::charge;
-  std::span<const Charge> charges{};   // each key once
+  std::span<const Charge> charges{};   // each key once; in a cluster, of one subject
   std::string_view id{};               // of the request, the reservation or the permits
   Micros lasts{0};                     // once, reserve, write_back
   std::string_view ticket_subject{};   // write_back: several in one call may share an id; empty: that of the first key
   std::int64_t charged_us = 0;         // undo: a time of Redis's clock
   std::span<Decision> decisions{};     // one element per charge
   std::span<std::int64_t> reserved{};  // commit: one element per charge
+  bool is_tied = false;                // goes in the same call as the next request, right before it
 
+  // The result. ScriptCall fills in `ruling`, `decisions` and `reserved`; the pipeline fills in the rest.
   Ruling ruling = Ruling::denied;
-  ScriptRequest* next = nullptr;  // another equal request: used by the call
+  State state = State::failed;
+  bool is_in_doubt = false;        // it failed, but the server may have executed it
+  std::shared_ptr<Doubt> doubt{};  // of that call, if its outcome may still become known; see Doubt::decide()
+  SharedTicket shared{};           // of a write-back that was sent
+  std::int64_t decided_us = 0;     // by the server's clock
+  std::string error{};
+
+  // For the pipeline, while it is in flight.
+  Requester* requester = nullptr;
+  int slot = -1;             // of a cluster
+  std::uint64_t server = 0;  // the server that has it, by the pipeline's numbering
+  Micros deadline{0};        // monotonic
+  bool is_retried = false;   // Redis refused it as late, and it was sent again
+  bool is_alone = false;     // shares its call with no other: the server refused a shared call
+
+  // For the call. A run is several equal requests for one key; its first one stands for all of them.
+  ScriptRequest* next = nullptr;  // in the run
+  ScriptRequest* last = nullptr;  // of the run, like what follows
+  std::uint16_t times = 1;
+  std::uint32_t keys_at = 0;  // in uses_: the keys of its charges, then of its tickets
+  bool is_run = false;        // alone with its key, whose number describes it fully
+  bool is_with_runs = false;  // a write-back whose keys are runs
+
+  // The error that the caller gets if the state is `refused`.
+  tl::unexpected<Error> refusal() const { return fail(ErrorCode::unavailable, "Redis refused the request: " + error); }
 };
+using What = ScriptRequest::What;
+using State = ScriptRequest::State;
+using Ruling = ScriptRequest::Ruling;
+
+// Whether the request takes permits, all or none.
+constexpr bool takes_permits(What what) { return what == What::charge || what == What::once || what == What::reserve; }
 
 class ScriptCall {
  public:
@@ -82,6 +139,8 @@ class ScriptCall {
   std::size_t requests() const { return requests_; }
   std::size_t keys() const { return keys_.size(); }
   void clear();
+  // Copies take the place of all requests that were added, in that order: their caller no longer waits.
+  void replace(std::span<ScriptRequest* const> requests, std::span<ScriptRequest* const> copies);
 
   // words()
   //
@@ -103,52 +162,43 @@ class ScriptCall {
     std::string name;
     char mark = 0;
     const Limit* limit = nullptr;
-    std::size_t run = kNone;  // the last item, if equal ones can join it
-    std::uint32_t uses = 0;   // by items
-    bool has_debt = false;    // one of them is a write-back sent along with a run
-    bool is_apart = false;    // of a ticket: one of its write-backs cannot be sent with the runs
+    std::size_t run = kNone;      // the last item, if equal ones can join it
+    std::uint32_t uses = 0;       // by items
+    bool has_write_back = false;  // one of them is a write-back sent along with a run
+    bool is_separate = false;     // of a ticket: one of its write-backs cannot be sent with the runs
     std::uint16_t number = 0;
   };
-  struct Item {
-    ScriptRequest* first = nullptr;
-    ScriptRequest* last = nullptr;
-    std::uint16_t times = 1;
-    std::uint32_t keys_at = 0;  // in uses_: the keys of its charges, then of its tickets
-    bool is_run = false;        // the only item of its key, and the key's number describes it fully
-    bool is_debt = false;       // a write-back whose keys are runs
-  };
-
   bool fits(const ScriptRequest& request);
   std::size_t place_of(char mark, std::string_view subject, std::string_view key, const Limit* limit);
   bool join_run(ScriptRequest& request, std::size_t key);
   void name_ticket(std::string_view id, const Charge& charge);
   std::size_t use(std::size_t key);
   bool can_be_run(const Key& key) const;
-  bool can_be_debt(std::size_t place) const;
-  Key& ticket_of(const Item& item) { return keys_[uses_[item.keys_at + item.first->charges.size()]]; }
+  bool can_go_with_runs(std::size_t place) const;
+  Key& ticket_of(const ScriptRequest& item) { return keys_[uses_[item.keys_at + item.charges.size()]]; }
   void find_runs();
-  std::span<const std::uint16_t> keys_of(const Item& item) const;
+  std::span<const std::uint16_t> keys_of(const ScriptRequest& item) const;
   void append_runs(std::uint16_t& number, std::int64_t now_us);
-  void append_debts(std::uint16_t& number, std::int64_t now_us);
+  void append_write_backs(std::uint16_t& number, std::int64_t now_us);
   void append_key(Key& key, std::uint16_t number, std::int64_t cost, std::int64_t now_us);
   void append_terms(const Key& key, std::int64_t cost, std::int64_t now_us);
-  void append_item(const Item& item);
-  Result<void> read_run(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
+  void append_item(const ScriptRequest& item);
+  Result<void> read_run(ScriptRequest& item, std::span<const std::int64_t> reply, std::size_t& at);
   Result<void> read_tickets(std::span<const std::int64_t> reply, std::size_t& at);
-  Result<void> read_debt(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
-  void end_debt(const Item& item);
-  Result<void> read_item(const Item& item, std::span<const std::int64_t> reply, std::size_t& at);
+  Result<void> read_write_back(ScriptRequest& item, std::span<const std::int64_t> reply, std::size_t& at);
+  void finish_write_back(const ScriptRequest& item);
+  Result<void> read_item(ScriptRequest& item, std::span<const std::int64_t> reply, std::size_t& at);
 
   const std::string prefix_;
   std::deque<Key> keys_;  // a deque, so that they stay where they are
   std::unordered_map<std::string_view, std::size_t> places_;
-  std::vector<Item> items_;
+  std::vector<ScriptRequest*> items_;  // of each run, the first
   std::vector<std::uint16_t> uses_;
   std::size_t requests_ = 0;
   std::size_t decisions_ = 0;
   std::size_t ids_ = 0;  // of permits, which are sent as texts
   std::string name_, ticket_;
-  std::string count_, deadline_, runs_, plain_, terms_, numbers_, times_, debts_, asked_;
+  std::string count_, deadline_, runs_, plain_, terms_, numbers_, times_, write_backs_, asked_;
   struct Named {
     const Key* key;
     std::int64_t cost;
@@ -158,4 +208,4 @@ class ScriptCall {
   std::int64_t now_us_ = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

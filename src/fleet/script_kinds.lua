@@ -232,7 +232,7 @@ local function make_log()
   return log
 end
 
--- Holds: '2c' and 16 bytes {permits, longest hold}, then for each hold {expires, cost, length of id, id}.
+-- Permits in flight: '2c' and 16 bytes {permits, longest hold}, then for each id {expires, cost, length of id, id}.
 local function make_holds()
   local holds, twin = {}, load_concurrency()
   function holds.prepare(key, raw)

@@ -59,7 +59,7 @@ local function make_others()
     return d
   end
 
-  local function write_back(key, cost) -- see write_debt()
+  local function write_back(key, cost) -- see charge_unsynced()
     if cost == 0 then return peek(key) end
     local terms = terms_of[key]
     touched[key] = true
@@ -67,7 +67,7 @@ local function make_others()
       local s = state[key]
       local x, y, z
       x, y, z, from_of[key], head_of[key], reset_of[key] =
-        write_debt(terms, cost, s[1], s[2], s[3], from_of[key], head_of[key])
+        charge_unsynced(terms, cost, s[1], s[2], s[3], from_of[key], head_of[key])
       state[key] = {x, y, z}
       return peek(key)
     end

@@ -4,11 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "algorithm/division.h"
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 TEST(Share, AllTogetherAreTheLimit) {
@@ -23,12 +21,12 @@ TEST(Share, AllTogetherAreTheLimit) {
         for (std::uint32_t rank = 0; rank < nodes; ++rank) {
           const Limit part = share_of(limit, {rank, nodes});
           EXPECT_EQ(part.algorithm, limit.algorithm);
-          EXPECT_TRUE(is_sound(part)) << quota << " of " << nodes;
+          EXPECT_TRUE(algorithm::is_sound(part)) << quota << " of " << nodes;
           EXPECT_GE(part.permits, 1);
           sum += part.permits;
           bursts += part.capacity;
         }
-        if (!is_bucket(algorithm)) {
+        if (!algorithm::is_bucket(algorithm)) {
           EXPECT_EQ(sum, std::max<std::int64_t>(permits, nodes)) << quota << " of " << nodes;
         }
         EXPECT_EQ(bursts, std::max<std::int64_t>(limit.capacity, nodes));
@@ -45,12 +43,12 @@ TEST(Share, ABucketRefillsNoFasterOnManyNodes) {
     const Limit limit = compile(quota, Algorithm::token_bucket).value();
     for (const std::uint32_t nodes : {2u, 3u, 20u, 1'000u, 100'000u}) {
       const Limit part = share_of(limit, {1, nodes});
-      EXPECT_TRUE(is_sound(part)) << quota << " of " << nodes;
+      EXPECT_TRUE(algorithm::is_sound(part)) << quota << " of " << nodes;
       EXPECT_EQ(part.capacity, std::max<std::int64_t>(1, part_of(limit.capacity, {1, nodes})));
       if (std::string_view(quota) == "1/year" && nodes > 20) continue;  // one permit in 142 years is the slowest
       // part.rate / part.weight <= limit.rate / limit.weight / nodes, and close to it
-      const Wide share = Wide{part.rate} * limit.weight * std::min(nodes, 2'047u),
-                 whole = Wide{limit.rate} * part.weight;
+      const algorithm::Wide share = algorithm::Wide{part.rate} * limit.weight * std::min(nodes, 2'047u),
+                            whole = algorithm::Wide{limit.rate} * part.weight;
       EXPECT_LE(share, whole) << quota << " of " << nodes;
       EXPECT_GE(share * 1'001, whole * 1'000) << quota << " of " << nodes;
     }
@@ -78,13 +76,13 @@ TEST(Share, TogetherLeaveWhatIsLeftOfTheHighestVersion) {
   }
 }
 
-TEST(Share, PartsWhatIsLeftToo) {
+TEST(Share, AlsoSplitsWhatIsLeft) {
   std::int64_t sum = 0;
   for (std::uint32_t rank = 0; rank < 3; ++rank) sum += part_of(10, {rank, 3});
   EXPECT_EQ(sum, 10);
   EXPECT_EQ(part_of(1, {0, 3}), 1);
-  EXPECT_EQ(part_of(1, {2, 3}), 0) << "who came late has nothing left";
+  EXPECT_EQ(part_of(1, {2, 3}), 0) << "nothing is left for the last node";
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::fleet

@@ -1,63 +1,30 @@
-// The list is a sorted set: a line's score is its number. See shared_log.h.
+// Reads the list in pages (shared_log.lua). See shared_log.h.
 #include "fleet/shared_log.h"
 
 #include <algorithm>
-#include <charconv>
 
-#include "fleet/own_key.h"
+#include "base/text.h"
+#include "fleet/redis_key.h"
+#include "fleet/redis_script.h"
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
 constexpr int kReadTries = 5;                             // how often a read restarts because the list was replaced
 constexpr std::size_t kListMax = std::size_t{128} << 20;  // bytes of all lines; a longer list is not ours
 
-// KEYS: the set. ARGV: `since`, a number; or `append`, the number of the newest line, the new line's number, and the
-// line; or `drop`, numbers. Reply to `since`: the newest number, the end of the line with the given number, the
-// number of the last line in this reply, and lines. They are at most a MiB, unless there is only one, and at most a
-// thousand, so that other clients do not wait long. Reply to the others: 1 if it was done, else 0.
-constexpr std::string_view kLogScript = R"lua(
-local key = KEYS[1]
-local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
-local last = newest[2] or '0'
-if ARGV[1] == 'since' then
-  local line = redis.call('ZRANGEBYSCORE', key, ARGV[2], ARGV[2])[1] or ''
-  local answer, bytes = {last, string.sub(line, -32), ARGV[2]}, 0
-  while #answer < 1003 do
-    local found = redis.call('ZRANGEBYSCORE', key, '(' .. answer[3], '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    if not found[1] then break end
-    bytes = bytes + #found[1]
-    if bytes > 1048576 and #answer > 3 then break end
-    answer[3] = found[2]
-    answer[#answer + 1] = found[1]
-  end
-  return answer
-end
-if ARGV[1] == 'drop' then
-  for i = 2, #ARGV do redis.call('ZREMRANGEBYSCORE', key, ARGV[i], ARGV[i]) end
-  return 1
-end
-if tonumber(last) ~= tonumber(ARGV[2]) then return 0 end
-redis.call('ZADD', key, ARGV[3], ARGV[4])
-return 1
-)lua";
-
 constexpr std::size_t kPageHead = 3;  // values before the lines
 constexpr std::size_t kTail = 32;
 
-std::uint64_t score_of(const resp::Value& value) {
-  std::uint64_t number = 0;
-  std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
-  return number;
-}
+std::uint64_t score_of(const resp::Value& value) { return base::to_number<std::uint64_t>(value.text).value_or(0); }
 
 std::string_view tail_of(std::string_view line) { return line.substr(line.size() - std::min(line.size(), kTail)); }
 
 }  // namespace
 
-void SharedLog::begin(Lane& lane) {
-  key_ = own_key(lane.options().prefix, "changes");
-  script_ = lane.client().add_script(std::string(kLogScript));
+void SharedLog::begin(ScriptPipeline& pipeline) {
+  key_ = own_key(pipeline.options().prefix, "changes");
+  script_ = pipeline.client().add_script(std::string(shared_log_script()));
 }
 
 Result<resp::Value> SharedLog::run(std::vector<std::string> arguments) {
@@ -137,4 +104,4 @@ Result<void> SharedLog::drop(const std::vector<std::uint64_t>& numbers) {
   return {};
 }
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -14,20 +14,19 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "fleet/store_commands.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::fleet {
 
 class SharedLog {
  public:
   SharedLog(StoreCommands& commands, std::function<void()> wake) : commands_(commands), wake_(std::move(wake)) {}
 
   // Call this before the store's thread runs.
-  void begin(Lane& lane);
+  void begin(ScriptPipeline& pipeline);
 
   struct Lines {
     std::uint64_t last = 0;  // number of the newest line; 0: there is no list
@@ -61,4 +60,4 @@ class SharedLog {
   int script_ = redis::kNoScript;
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

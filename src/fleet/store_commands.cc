@@ -5,10 +5,10 @@
 
 #include "redis/slot.h"
 
-namespace weir {
+namespace weir::fleet {
 namespace {
 
-tl::unexpected<Error> nobody() {
+tl::unexpected<Error> unavailable() {
   return fail(ErrorCode::unavailable, "Redis is unavailable; try again when it is back");
 }
 
@@ -18,7 +18,7 @@ std::vector<StoreAnswer> StoreCommands::run(StoreCommand command, const std::fun
   const auto job = std::make_shared<Job>();
   job->command = std::move(command);
   std::unique_lock lock(mutex_);
-  if (has_ended_) return {{.value = nobody()}};
+  if (has_ended_) return {{.value = unavailable()}};
   posted_.push_back(job);
   lock.unlock();
   wake();
@@ -29,12 +29,12 @@ std::vector<StoreAnswer> StoreCommands::run(StoreCommand command, const std::fun
 
 void StoreCommands::finish(Job& job) {
   const std::lock_guard lock(mutex_);
-  if (job.answers.empty()) job.answers.push_back({.value = nobody()});
+  if (job.answers.empty()) job.answers.push_back({.value = unavailable()});
   job.is_done = true;
   changed_.notify_all();
 }
 
-void StoreCommands::turn(Lane& lane, Micros now) {
+void StoreCommands::turn(ScriptPipeline& pipeline, Micros now) {
   std::vector<std::shared_ptr<Job>> posted;
   {
     const std::lock_guard lock(mutex_);
@@ -43,35 +43,36 @@ void StoreCommands::turn(Lane& lane, Micros now) {
   for (const std::shared_ptr<Job>& job : posted) {
     ++job->left;  // our own count, until all are sent
     if (!job->command.is_for_all) {
-      send(lane, job, redis::kAnyNode, {}, now);
+      send(pipeline, job, redis::kAnyNode, {}, now);
     } else {
-      const std::vector<redis::NodeState> masters = lane.client().masters();
-      for (const redis::NodeState& node : masters) send(lane, job, node.index, node.address, now);
-      if (masters.empty()) send(lane, job, redis::kAnyNode, {}, now);  // the client reports why no server is known
+      const std::vector<redis::NodeState> masters = pipeline.client().masters();
+      for (const redis::NodeState& node : masters) send(pipeline, job, node.index, node.address, now);
+      if (masters.empty()) send(pipeline, job, redis::kAnyNode, {}, now);  // the client reports why no server is known
     }
     if (--job->left == 0) finish(*job);
   }
 }
 
-void StoreCommands::send(Lane& lane, const std::shared_ptr<Job>& job, int node, std::string address, Micros now) {
+void StoreCommands::send(ScriptPipeline& pipeline, const std::shared_ptr<Job>& job, int node, std::string address,
+                         Micros now) {
   const std::vector<std::string_view> words(job->command.words.begin(), job->command.words.end());
   const std::uint64_t tag = next_tag_++;
-  under_way_.emplace(tag, std::pair{job, job->answers.size()});
-  job->answers.push_back({.address = std::move(address), .value = nobody()});
+  in_flight_.emplace(tag, std::pair{job, job->answers.size()});
+  job->answers.push_back({.address = std::move(address), .value = unavailable()});
   ++job->left;
-  lane.client().send({.words = words,
-                      .script = job->command.script,
-                      .slot = job->command.key.empty() ? redis::kAnySlot : redis::slot_of(job->command.key),
-                      .node = node,
-                      .deadline = now + kPatience},
-                     {this, tag});
+  pipeline.client().send({.words = words,
+                          .script = job->command.script,
+                          .slot = job->command.key.empty() ? redis::kAnySlot : redis::slot_of(job->command.key),
+                          .node = node,
+                          .deadline = now + kPatience},
+                         {this, tag});
 }
 
 void StoreCommands::on_reply(std::uint64_t tag, const redis::Reply& reply) {
-  const auto found = under_way_.find(tag);
-  if (found == under_way_.end()) return;
+  const auto found = in_flight_.find(tag);
+  if (found == in_flight_.end()) return;
   const auto [job, place] = std::move(found->second);
-  under_way_.erase(found);
+  in_flight_.erase(found);
   if (reply.is_ok() && reply.value != nullptr) {
     job->answers[place].value = *reply.value;
   } else if (!reply.is_ok()) {
@@ -90,4 +91,4 @@ void StoreCommands::end() {
   for (const std::shared_ptr<Job>& job : posted) finish(*job);
 }
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -18,11 +18,11 @@
 #include <utility>
 #include <vector>
 
-#include "fleet/lane.h"
+#include "fleet/script_pipeline.h"
 #include "redis/client.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::fleet {
 
 struct StoreCommand {
   std::vector<std::string> words{};  // the command; for a script, the arguments after its name
@@ -44,7 +44,7 @@ class StoreCommands final : private redis::Receiver {
   std::vector<StoreAnswer> run(StoreCommand command, const std::function<void()>& wake);
 
   // For the store's thread. turn() sends what was posted; end() fails it.
-  void turn(Lane& lane, Micros now);
+  void turn(ScriptPipeline& pipeline, Micros now);
   void end();
 
  private:
@@ -56,15 +56,15 @@ class StoreCommands final : private redis::Receiver {
   };
 
   void on_reply(std::uint64_t tag, const redis::Reply& reply) override;
-  void send(Lane& lane, const std::shared_ptr<Job>& job, int node, std::string address, Micros now);
+  void send(ScriptPipeline& pipeline, const std::shared_ptr<Job>& job, int node, std::string address, Micros now);
   void finish(Job& job);
 
   std::uint64_t next_tag_ = 1;
-  std::unordered_map<std::uint64_t, std::pair<std::shared_ptr<Job>, std::size_t>> under_way_;
+  std::unordered_map<std::uint64_t, std::pair<std::shared_ptr<Job>, std::size_t>> in_flight_;
   std::mutex mutex_;  // guards what follows, and the results of jobs
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Job>> posted_;
   bool has_ended_ = false;
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -6,7 +6,7 @@
 //
 // An undo waits only for its own server, not for other servers of a cluster or for write-backs. An undo that was not
 // executed is sent again a moment later. An undo that may have been executed is not sent again: executing it twice
-// would give permits away. If a late reply says that Redis refused it, the store adds it again (doubt.h). A
+// would free used permits. If a late reply says that Redis refused it, the store adds it again (doubt.h). A
 // reservation is settled only once, so its undo can always be sent again. Bounded: beyond the bound, charges stay.
 // Any thread. Tested by tests/fleet_seam_step_test.cc and tests/fleet_faults_failover_test.cc.
 #pragma once
@@ -20,14 +20,13 @@
 #include <utility>
 #include <vector>
 
-#include "fleet/ask.h"
 #include "fleet/script_call.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::fleet {
 
 struct Undo {
-  ScriptRequest::What what = ScriptRequest::What::charge;  // the call that charged it
+  What what = What::charge;  // the call that charged it
   std::string key{};
   Limit limit{};
   std::int64_t cost = 0;
@@ -35,9 +34,9 @@ struct Undo {
   std::int64_t charged_us = 0;
   Micros at{0};  // monotonic: not sent earlier
 
-  bool is_reserved() const { return what == ScriptRequest::What::reserve; }
+  bool is_reserved() const { return what == What::reserve; }
   // The call that undoes it.
-  ScriptRequest::What asks() const { return is_reserved() ? ScriptRequest::What::commit : ScriptRequest::What::undo; }
+  What asks() const { return is_reserved() ? What::commit : What::undo; }
   Charge charge() const { return {.key = key, .limit = &limit, .cost = is_reserved() ? 0 : cost}; }
 };
 
@@ -66,13 +65,13 @@ class Undos {
   }
 
   // Returns whether it is undone.
-  bool finish(Undo undo, Ask::State state, bool is_in_doubt, Micros now) {
-    if (state == Ask::State::failed && (!is_in_doubt || undo.is_reserved())) {
+  bool finish(Undo undo, State state, bool is_in_doubt, Micros now) {
+    if (state == State::failed && (!is_in_doubt || undo.is_reserved())) {
       undo.at = now + kAgain;
       add(std::move(undo));
     }
-    if (state == Ask::State::answered) done_.fetch_add(1, std::memory_order_relaxed);
-    return state == Ask::State::answered;
+    if (state == State::answered) done_.fetch_add(1, std::memory_order_relaxed);
+    return state == State::answered;
   }
 
   // When the next undo after `now` is due. An undo that is already due and cannot be sent waits for its server to
@@ -98,4 +97,4 @@ class Undos {
   std::vector<Undo> waiting_;
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

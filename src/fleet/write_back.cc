@@ -8,33 +8,35 @@
 #include "base/random_id.h"
 #include "fleet/key_name.h"
 
-namespace weir {
+namespace weir::fleet {
 
 namespace {
 
-std::vector<Charge> charges_of(const std::vector<Debt>& debts) {
+std::vector<Charge> charges_of(const std::vector<UnsyncedCharge>& unsynced) {
   std::vector<Charge> out;
-  for (const Debt& debt : debts) out.push_back({.key = debt.key(), .limit = &debt.limit, .cost = debt.cost});
+  for (const UnsyncedCharge& charge : unsynced)
+    out.push_back({.key = charge.key(), .limit = &charge.limit, .cost = charge.cost});
   return out;
 }
 
 }  // namespace
 
-WriteBacks::WriteBacks(Owed& owed, KeyMemory& memory) : owed_(owed), memory_(memory), node_(random_id()) {}
+WriteBacks::WriteBacks(UnsyncedCharges& unsynced, KeyMemory& memory)
+    : unsynced_(unsynced), memory_(memory), node_(base::random_id()) {}
 
 // Charges that have recovered need not be written.
-std::optional<WriteBack> WriteBacks::batch_of(std::vector<Debt> debts, Micros now) {
+std::optional<WriteBack> WriteBacks::batch_of(std::vector<UnsyncedCharge> unsynced, Micros now) {
   WriteBack batch;
-  for (Debt& debt : debts) {
-    if (debt.until <= now || debt.cost <= 0) {
-      owed_.settle(debt, true);
+  for (UnsyncedCharge& charge : unsynced) {
+    if (charge.until <= now || charge.cost <= 0) {
+      unsynced_.settle(charge, true);
     } else {
-      batch.debts.push_back(std::move(debt));
+      batch.unsynced.push_back(std::move(charge));
     }
   }
-  if (batch.debts.empty()) return {};
+  if (batch.unsynced.empty()) return {};
   batch.id = node_ + std::to_string(next_.fetch_add(1));
-  batch.charges = charges_of(batch.debts);
+  batch.charges = charges_of(batch.unsynced);
   return batch;
 }
 
@@ -48,30 +50,31 @@ std::optional<WriteBack> WriteBacks::take(std::size_t most, Micros now) {
       return batch;
     }
   }
-  while (!owed_.is_empty()) {
-    std::vector<Debt> debts = owed_.take(most);
-    if (debts.empty()) break;
-    if (auto batch = batch_of(std::move(debts), now)) return batch;
+  while (!unsynced_.is_empty()) {
+    std::vector<UnsyncedCharge> unsynced = unsynced_.take(most);
+    if (unsynced.empty()) break;
+    if (auto batch = batch_of(std::move(unsynced), now)) return batch;
   }
   return {};
 }
 
-WriteBacks::ForRequest WriteBacks::take_for(std::span<const Charge> charges, std::uint32_t owing, Micros now) {
-  if (owing == 0) return {};
+WriteBacks::ForRequest WriteBacks::take_for(std::span<const Charge> charges, std::uint32_t unsynced_places,
+                                            Micros now) {
+  if (unsynced_places == 0) return {};
   ForRequest out;
-  std::vector<Debt> debts;
+  std::vector<UnsyncedCharge> unsynced;
   for (std::size_t i = 0; i < charges.size(); ++i) {
-    if ((owing >> i & 1) == 0) continue;
+    if ((unsynced_places >> i & 1) == 0) continue;
     const KeyName name(charges[i]);
-    if (auto debt = owed_.take_one({name, memory_.mark_of(name)}, *charges[i].limit, out.are_elsewhere)) {
-      debts.push_back(*std::move(debt));
+    if (auto charge = unsynced_.take_one({name, memory_.mark_of(name)}, *charges[i].limit, out.are_elsewhere)) {
+      unsynced.push_back(*std::move(charge));
     }
   }
-  if (!debts.empty()) out.batch = batch_of(std::move(debts), now);
+  if (!unsynced.empty()) out.batch = batch_of(std::move(unsynced), now);
   return out;
 }
 
-// The lock is held.
+// Call with the lock.
 void WriteBacks::count_waiting() { waiting_.store(again_.size() + parts_.size()); }
 
 void WriteBacks::send_again(WriteBack batch, const SharedTicket& shared) {
@@ -82,8 +85,8 @@ void WriteBacks::send_again(WriteBack batch, const SharedTicket& shared) {
     if (parts.size() < shared.count) return count_waiting();
     std::ranges::sort(parts, {}, &Part::place);  // the first one selects the ticket's key
     WriteBack all{.id = *shared.id};
-    for (Part& part : parts) std::ranges::move(part.batch.debts, std::back_inserter(all.debts));
-    all.charges = charges_of(all.debts);
+    for (Part& part : parts) std::ranges::move(part.batch.unsynced, std::back_inserter(all.unsynced));
+    all.charges = charges_of(all.unsynced);
     parts_.erase(*shared.id);
     batch = std::move(all);
   }
@@ -92,43 +95,43 @@ void WriteBacks::send_again(WriteBack batch, const SharedTicket& shared) {
 }
 
 void WriteBacks::finish(WriteBack batch, const Reply& reply, Micros now) {
-  if (reply.state == Ask::State::failed) {
+  if (reply.state == State::failed) {
     if (reply.is_in_doubt) return send_again(std::move(batch), reply.shared);
-    for (const Debt& debt : batch.debts) owed_.settle(debt, false);
+    for (const UnsyncedCharge& charge : batch.unsynced) unsynced_.settle(charge, false);
     return;
   }
-  if (reply.state == Ask::State::refused) {
+  if (reply.state == State::refused) {
     // Redis cannot read the value of one of the keys: the others are written one by one.
-    const bool is_one = batch.debts.size() == 1;
-    for (Debt& debt : batch.debts) {
+    const bool is_one = batch.unsynced.size() == 1;
+    for (UnsyncedCharge& charge : batch.unsynced) {
       if (is_one) {
-        owed_.settle(debt, true);
+        unsynced_.settle(charge, true);
         continue;
       }
-      std::vector<Debt> alone;
-      alone.push_back(std::move(debt));
+      std::vector<UnsyncedCharge> alone;
+      alone.push_back(std::move(charge));
       if (auto again = batch_of(std::move(alone), now)) send_again(*std::move(again));
     }
     return;
   }
   const KeyMemory::Asked asked = memory_.begin(now);
-  for (std::size_t i = 0; i < batch.debts.size(); ++i) {
-    const Debt& debt = batch.debts[i];
-    memory_.note(debt.mark, debt.limit, 0, reply.decisions[i], reply.decided_us, asked, 0, now);
-    owed_.settle(debt, true);
-    memory_.recount_unsynced(debt.mark, debt.limit);
-    written_.fetch_add(static_cast<std::uint64_t>(debt.cost), std::memory_order_relaxed);
+  for (std::size_t i = 0; i < batch.unsynced.size(); ++i) {
+    const UnsyncedCharge& charge = batch.unsynced[i];
+    memory_.note(charge.mark, charge.limit, 0, reply.decisions[i], reply.decided_us, asked, 0, now);
+    unsynced_.settle(charge, true);
+    memory_.recount_unsynced(charge.mark, charge.limit);
+    written_.fetch_add(static_cast<std::uint64_t>(charge.cost), std::memory_order_relaxed);
   }
 }
 
 void WriteBacks::give_up() {
   const std::lock_guard lock(mutex_);
   for (const WriteBack& batch : again_) {
-    for (const Debt& debt : batch.debts) owed_.settle(debt, false);
+    for (const UnsyncedCharge& charge : batch.unsynced) unsynced_.settle(charge, false);
   }
   for (const auto& [id, parts] : parts_) {
     for (const Part& part : parts) {
-      for (const Debt& debt : part.batch.debts) owed_.settle(debt, false);
+      for (const UnsyncedCharge& charge : part.batch.unsynced) unsynced_.settle(charge, false);
     }
   }
   again_.clear();
@@ -136,4 +139,4 @@ void WriteBacks::give_up() {
   count_waiting();
 }
 
-}  // namespace weir
+}  // namespace weir::fleet

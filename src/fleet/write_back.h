@@ -20,12 +20,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fleet/ask.h"
 #include "fleet/key_memory.h"
-#include "fleet/owed.h"
-#include "fleet/way.h"
+#include "fleet/script_call.h"
+#include "fleet/unsynced_charges.h"
 
-namespace weir {
+namespace weir::fleet {
 
 // How long Redis remembers that a batch was applied.
 inline constexpr Micros kWriteBackLasts{600'000'000};
@@ -42,20 +41,16 @@ inline Micros rest_after_write_back(Micros took, std::size_t unsynced_nodes, boo
 
 struct WriteBack {
   std::string id{};
-  std::vector<Debt> debts{};
-  std::vector<Charge> charges{};  // of the debts
+  std::vector<UnsyncedCharge> unsynced{};
+  std::vector<Charge> charges{};  // of the unsynced
 
-  // The question for Redis. Redis's answer is written to `decisions`, one for each charge.
-  Question question(std::span<Decision> decisions) const {
-    return {.what = ScriptRequest::What::write_back,
-            .charges = charges,
-            .id = id,
-            .lasts = kWriteBackLasts,
-            .decisions = decisions};
+  // The request for Redis. Redis's answer is written to `decisions`, one for each charge.
+  ScriptRequest request(std::span<Decision> decisions) const {
+    return {.what = What::write_back, .charges = charges, .id = id, .lasts = kWriteBackLasts, .decisions = decisions};
   }
-  // The same, in one call with the next question.
-  Question tied_question(std::span<Decision> decisions) const {
-    Question tied = question(decisions);
+  // The same, in one call with the next request.
+  ScriptRequest tied_request(std::span<Decision> decisions) const {
+    ScriptRequest tied = request(decisions);
     tied.is_tied = true;
     return tied;
   }
@@ -63,46 +58,44 @@ struct WriteBack {
 
 class WriteBacks {
  public:
-  WriteBacks(Owed& owed, KeyMemory& memory);
-  WriteBacks(const WriteBacks&) = delete;
-  WriteBacks& operator=(const WriteBacks&) = delete;
+  WriteBacks(UnsyncedCharges& unsynced, KeyMemory& memory);
 
   // The next batch, of at most `most` keys. A batch that was not answered comes first.
   std::optional<WriteBack> take(std::size_t most, Micros now);
   // take_for()
   //
-  // The unsynced charges of the keys of a request that is about to be sent, to go in the same call. Bit i of `owing`
-  // says that charge i may have some. `are_elsewhere`: some are in flight in another call, so Redis may decide
-  // without them.
+  // The unsynced charges of the keys of a request that is about to be sent, to go in the same call. Bit i of
+  // `unsynced_places` says that charge i may have some. `are_elsewhere`: some are in flight in another call, so Redis
+  // may decide without them.
   struct ForRequest {
     std::optional<WriteBack> batch{};
     bool are_elsewhere = false;
   };
-  ForRequest take_for(std::span<const Charge> charges, std::uint32_t owing, Micros now);
+  ForRequest take_for(std::span<const Charge> charges, std::uint32_t unsynced_places, Micros now);
 
   struct Reply {
-    Ask::State state = Ask::State::failed;
+    State state = State::failed;
     bool is_in_doubt = false;  // it failed, but Redis may have executed it
     std::span<const Decision> decisions{};
     std::int64_t decided_us = 0;
     SharedTicket shared{};
   };
-  static Reply reply_to(const Question& question) {
-    return {question.state, question.is_in_doubt, question.decisions, question.decided_us, question.shared};
+  static Reply reply_to(const ScriptRequest& request) {
+    return {request.state, request.is_in_doubt, request.decisions, request.decided_us, request.shared};
   }
   void finish(WriteBack batch, const Reply& reply, Micros now);
   // Gives up all batches that were not answered: their charges wait again. At the end only.
   void give_up();
 
-  bool is_empty() const { return owed_.is_empty() && waiting_.load() == 0; }
+  bool is_empty() const { return unsynced_.is_empty() && waiting_.load() == 0; }
   std::uint64_t written() const { return written_.load(std::memory_order_relaxed); }  // permits
 
  private:
-  std::optional<WriteBack> batch_of(std::vector<Debt> debts, Micros now);
+  std::optional<WriteBack> batch_of(std::vector<UnsyncedCharge> unsynced, Micros now);
   void send_again(WriteBack batch, const SharedTicket& shared = {});
   void count_waiting();
 
-  Owed& owed_;
+  UnsyncedCharges& unsynced_;
   KeyMemory& memory_;
   const std::string node_;
   std::atomic<std::uint64_t> next_{0};
@@ -118,4 +111,4 @@ class WriteBacks {
   std::unordered_map<std::string, std::vector<Part>> parts_;  // by the id of the ticket
 };
 
-}  // namespace weir
+}  // namespace weir::fleet

@@ -10,14 +10,15 @@
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::gate {
 
-Result<Explanation> explain(const std::shared_ptr<const Rulebook>& book, Limiter& limiter, const Request& request);
+Result<Explanation> explain(const std::shared_ptr<const policy::Rulebook>& book, Limiter& limiter,
+                            const Request& request);
 
 // The most that a limit can admit: its burst, the effect of a boundary, and the rate that it can represent.
 std::string worst_case(const Quota& quota, const Limit& limit);
 
 // The same while Redis is unavailable, for all servers together. 0 nodes: their number is unknown.
-std::string when_away(const Limit& limit, Fallback fallback, std::uint32_t nodes);
+std::string on_unavailable(const Limit& limit, Fallback fallback, std::uint32_t nodes);
 
-}  // namespace weir
+}  // namespace weir::gate

@@ -1,4 +1,4 @@
-// The public functions of the gate. Policies are put in force here, and every call begins with the rules in force.
+// The public functions of the gate. Policies are put into effect here, and every call begins with the rules in effect.
 // See weir/gate.h. Any thread.
 //
 // check.cc, settle.cc and together.cc contain what a call does.
@@ -8,7 +8,6 @@
 
 #include "gate/explain.h"
 #include "gate/gate_impl.h"
-#include "gate/policy_text.h"
 #include "weir/limit.h"
 
 namespace weir {
@@ -27,8 +26,8 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force, std::shared_ptr<Pl
 }
 
 Result<PolicyChanges> Gate::Impl::apply(const Policy& policy, Force force, std::shared_ptr<Plans> by) {
-  return guarded([&]() -> Result<PolicyChanges> {
-    auto checked = read_again(policy);  // a policy built by hand must pass the same checks
+  return gate::guarded([&]() -> Result<PolicyChanges> {
+    auto checked = gate::validated(policy);  // a policy built by hand must pass the same checks
     if (!checked) return fail(std::move(checked.error()));
     auto book = make_book(*std::move(checked), by);
     if (!book) return fail(std::move(book.error()));
@@ -47,9 +46,9 @@ Result<PolicyChanges> Gate::Impl::apply(const Policy& policy, Force force, std::
   });
 }
 
-Result<std::shared_ptr<const Rulebook>> Gate::Impl::make_book(Policy policy, std::shared_ptr<Plans> by) {
+Result<std::shared_ptr<const policy::Rulebook>> Gate::Impl::make_book(Policy policy, std::shared_ptr<Plans> by) {
   tally.begin_policy();
-  return Rulebook::make(
+  return policy::Rulebook::make(
       std::move(policy), [](const Quota& quota) { return compile(quota); },
       [this](std::string_view rule) {
         const std::uint32_t number = tally.number_of(rule);
@@ -60,7 +59,7 @@ Result<std::shared_ptr<const Rulebook>> Gate::Impl::make_book(Policy policy, std
 }
 
 Result<void> Gate::use_plans(std::shared_ptr<Plans> plans) noexcept {
-  return guarded([&]() -> Result<void> {
+  return gate::guarded([&]() -> Result<void> {
     const std::lock_guard lock(impl_->applying);
     auto in_force = impl_->rules.load();
     if (in_force != nullptr) {
@@ -74,7 +73,7 @@ Result<void> Gate::use_plans(std::shared_ptr<Plans> plans) noexcept {
   });
 }
 
-std::shared_ptr<const Rulebook> Gate::rules() const noexcept { return impl_->rules.load(); }
+std::shared_ptr<const policy::Rulebook> Gate::rules() const noexcept { return impl_->rules.load(); }
 
 Policy Gate::policy() const {
   const auto book = impl_->rules.load();
@@ -94,13 +93,13 @@ Result<Answer> Gate::check(const Request& request) noexcept {
   });
 }
 
-Result<void> Gate::check(const std::shared_ptr<const Rulebook>& rules, const Request& request,
+Result<void> Gate::check(const std::shared_ptr<const policy::Rulebook>& rules, const Request& request,
                          Answer& answer) noexcept {
   return impl_->counted([&] { return impl_->check(rules, request, answer); });
 }
 
 Result<Answer> Gate::peek(const Request& request) noexcept {
-  return guarded([&] { return impl_->peek(request); });
+  return gate::guarded([&] { return impl_->peek(request); });
 }
 
 Result<Answer> Gate::check_once(std::string_view id, const Request& request) noexcept {
@@ -112,29 +111,29 @@ Result<RuleReservation> Gate::reserve(const Request& request, const ReserveOptio
 }
 
 Result<Answer> Gate::commit(std::string_view id, const Request& request) noexcept {
-  return guarded([&] { return impl_->settle(id, request); });
+  return gate::guarded([&] { return impl_->settle(id, request); });
 }
 
 Result<Answer> Gate::cancel(std::string_view id, const Request& request) noexcept {
   Request nothing = request;
   nothing.cost = 0;
-  return guarded([&] { return impl_->settle(id, nothing); });
+  return gate::guarded([&] { return impl_->settle(id, nothing); });
 }
 
 Result<bool> Gate::reset(std::string_view rule, const Request& request) noexcept {
-  return guarded([&] { return impl_->reset(rule, request); });
+  return gate::guarded([&] { return impl_->reset(rule, request); });
 }
 
 Result<Explanation> Gate::explain(const Request& request) noexcept {
-  return guarded([&] { return weir::explain(impl_->rules.load(), impl_->limiter, request); });
+  return gate::guarded([&] { return weir::gate::explain(impl_->rules.load(), impl_->limiter, request); });
 }
 
 std::string Gate::key_of(const Answer& answer, const Request& request) const noexcept {
   try {
     if (answer.rules == nullptr) return {};
-    const Rulebook& book = *answer.rules;
+    const policy::Rulebook& book = *answer.rules;
     const auto rule = book.find_rule(answer.rule);
-    Facts facts(request, book.reading());
+    policy::Facts facts(request, book.reading());
     if (!rule || facts.refuse() || book.lacking(*rule, facts)) return {};
     return book.key_text(*rule, facts);
   } catch (const std::exception&) {

@@ -1,38 +1,41 @@
 // Parses the text of a policy and compiles its quotas. src/policy leaves that to this file, because it may read time
-// zones. See weir/policy.h and policy_text.h. Any thread. Tested by tests/policy_text_test.cc.
-#include "gate/policy_text.h"
-
-#include <exception>
-
+// zones. See weir/policy.h and gate_impl.h. Any thread. Tested by tests/policy_text_test.cc.
+#include "gate/gate_impl.h"
 #include "policy/policy_reader.h"
 #include "weir/limit.h"
 
-namespace weir {
+namespace weir::gate {
 namespace {
 
-Result<Policy> read(std::string_view text, std::string_view name, TextFrom from) {
-  std::vector<TextProblem> problems;
-  Policy policy = read_policy(
-      text, problems, [](const Quota& quota) { return compile(quota); }, from);
+// `make` returns a policy, and adds its problems.
+template <class Make>
+Result<Policy> policy_or_problems(std::string_view name, Make make) {
+  std::vector<policy::TextProblem> problems;
+  Policy policy = make(problems, [](const Quota& quota) { return compile(quota); });
   if (problems.empty()) return policy;
-  return fail(ErrorCode::invalid_argument, problem_lines(name, std::move(problems)));
+  return fail(ErrorCode::invalid_argument, policy::problem_lines(name, std::move(problems)));
 }
 
 }  // namespace
 
-Result<Policy> parse_policy(std::string_view text, std::string_view name) noexcept {
-  try {
-    return read(text, name, TextFrom::outside);
-  } catch (const std::exception&) {
-    return fail(ErrorCode::exhausted, "out of memory");
-  }
+Result<Policy> validated(const Policy& policy) {
+  return policy_or_problems("the policy", [&](auto& problems, auto compile) {
+    Policy out = policy::validate(policy, problems, compile);
+    for (std::size_t i = 0; problems.empty() && i < out.rules.size(); ++i)
+      out.rules[i].by_hand = policy.rules[i].by_hand;
+    return out;
+  });
 }
 
-Result<Policy> read_again(const Policy& policy) {
-  auto again = read(to_yaml(policy), "the policy", TextFrom::ourselves);
-  if (!again) return again;
-  for (std::size_t i = 0; i < again->rules.size(); ++i) again->rules[i].by_hand = policy.rules[i].by_hand;
-  return again;
+}  // namespace weir::gate
+
+namespace weir {
+
+Result<Policy> parse_policy(std::string_view text, std::string_view name) noexcept {
+  return gate::guarded([&] {
+    return gate::policy_or_problems(
+        name, [&](auto& problems, auto compile) { return policy::read_policy(text, problems, compile); });
+  });
 }
 
 }  // namespace weir

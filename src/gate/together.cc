@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "algorithm/binding.h"
 #include "base/few.h"
 #include "gate/gate_impl.h"
 
@@ -40,12 +39,12 @@ class Sum {
  private:
   static bool is_same(const Limit* a, const Limit* b) { return a == b || (a != nullptr && b != nullptr && *a == *b); }
 
-  Few<Charge, kChargesMax> charges_;
+  base::Few<Charge, kChargesMax> charges_;
 };
 
 // One view of the request: its charges, and their indexes in the sum.
 struct View {
-  Bill bill;
+  policy::Bill bill;
   std::array<std::uint8_t, kChargesMax> places;
 
   View() {}  // not even zeroed until used
@@ -58,13 +57,12 @@ Error too_many() {
 
 void tell_part(const Request& request, View& view, std::span<const Charge> charges, std::span<const Decision> all,
                Answer& answer) {
-  Few<Decision, kChargesMax> own;
+  base::Few<Decision, kChargesMax> own;
   for (std::size_t i = 0; i < view.bill.charges.size(); ++i) {
     view.bill.charges[i].cost = charges[view.places[i]].cost;
     own.add(all[view.places[i]]);
   }
-  const bool allowed = std::ranges::all_of(own, &Decision::allowed);
-  tell(request, view.bill, {allowed, binding_of(own.all()), own.all()}, answer);
+  gate::tell(request, view.bill, {std::ranges::all_of(own, &Decision::allowed), own.all()}, answer);
 }
 
 }  // namespace
@@ -75,7 +73,7 @@ class Gate::Impl::Together {
   Together(Impl& gate, std::span<const Request> requests, std::span<Answer> answers)
       : gate_(gate), requests_(requests), answers_(answers), views_(std::make_unique<View[]>(requests.size())) {}
 
-  Result<bool> run(const std::shared_ptr<const Rulebook>& book, std::span<const Charge> also,
+  Result<bool> run(const std::shared_ptr<const policy::Rulebook>& book, std::span<const Charge> also,
                    std::span<Decision> decisions) {
     if (auto begun = begin(book); !begun) return fail(begun.error());
     std::vector<std::uint8_t> places;
@@ -105,9 +103,9 @@ class Gate::Impl::Together {
   }
 
  private:
-  Result<void> begin(const std::shared_ptr<const Rulebook>& book) {
+  Result<void> begin(const std::shared_ptr<const policy::Rulebook>& book) {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      Bill& bill = views_[i].bill;
+      policy::Bill& bill = views_[i].bill;
       if (auto begun = gate_.begin(book, requests_[i], bill, answers_[i]); !begun) return begun;
       is_missing_ = is_missing_ || !answers_[i].allowed;
       for (std::size_t c = 0; c < bill.charges.size(); ++c) {
@@ -121,7 +119,7 @@ class Gate::Impl::Together {
 
   Result<Verdict> decide() {
     if (is_missing_) {
-      auto verdict = look(gate_.limiter, sum_.charges());
+      auto verdict = gate::look(gate_.limiter, sum_.charges());
       if (verdict) verdict->allowed = false;
       return verdict;
     }
@@ -133,20 +131,18 @@ class Gate::Impl::Together {
   Result<void> charge_denied() {
     std::array<bool, kChargesMax> counts{};
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      const Bill& bill = views_[i].bill;
+      const policy::Bill& bill = views_[i].bill;
       for (std::size_t c = 0; bill.counts_denied && c < bill.charges.size(); ++c) {
-        const Rulebook& book = *answers_[i].rules;
+        const policy::Rulebook& book = *answers_[i].rules;
         counts[views_[i].places[c]] = book.rule(bill.limits[c]->rule).count_denied;
       }
     }
-    Few<Charge, kChargesMax> counted;
+    base::Few<Charge, kChargesMax> counted;
     for (std::size_t i = 0; i < sum_.charges().size(); ++i) {
       if (counts[i] && sum_.charges()[i].cost > 0) counted.add(sum_.charges()[i]);
     }
     if (counted.size() == 0) return {};
-    auto verdict = gate_.limiter.overdraw(counted.all());
-    if (!verdict) return fail(std::move(verdict.error()));
-    return {};
+    return gate_.limiter.overdraw(counted.all()).map([](const Verdict&) {});
   }
 
   // Posts each charge of the sum once, for the first view that has it. If nothing was charged, posts the denials.
@@ -159,7 +155,8 @@ class Gate::Impl::Together {
       for (std::size_t c = 0; c < views_[i].bill.charges.size(); ++c) {
         is_new[c] = !std::exchange(seen[views_[i].places[c]], true);
       }
-      gate_.post_part(views_[i].bill, answers_[i], is_new, free_keys, now);
+      OtherViews others{is_new, free_keys};
+      gate_.post(views_[i].bill, answers_[i], now, PostFree::yes, &others);
     }
   }
 
@@ -167,27 +164,27 @@ class Gate::Impl::Together {
   // charge.
   void charge_shadows() {
     std::map<std::string_view, std::int64_t> costs;
-    each_shadow([&](std::size_t, ShadowBill& shadow) {
+    each_shadow([&](std::size_t, policy::ShadowBill& shadow) {
       const auto [at, is_new] = costs.try_emplace(shadow.charges[0].key, shadow.charges[0].cost);
       if (!is_new) at->second = std::max(at->second, shadow.charges[0].cost);
     });
     std::map<std::string_view, Result<Verdict>> verdicts;
-    each_shadow([&](std::size_t i, ShadowBill& shadow) {
+    each_shadow([&](std::size_t i, policy::ShadowBill& shadow) {
       for (Charge& charge : shadow.charges) charge.cost = costs[shadow.charges[0].key];
       auto verdict = verdicts.find(shadow.charges[0].key);
       if (verdict == verdicts.end()) verdict = verdicts.emplace(shadow.charges[0].key, charge(i, shadow)).first;
-      if (verdict->second) tell_shadow(shadow, verdict->second->decisions, answers_[i]);
+      if (verdict->second) gate::tell_shadow(shadow, verdict->second->decisions, answers_[i]);
     });
   }
 
   template <class F>
   void each_shadow(F call) {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      for (ShadowBill& shadow : views_[i].bill.shadows) call(i, shadow);
+      for (policy::ShadowBill& shadow : views_[i].bill.shadows) call(i, shadow);
     }
   }
 
-  Result<Verdict> charge(std::size_t i, const ShadowBill& shadow) {
+  Result<Verdict> charge(std::size_t i, const policy::ShadowBill& shadow) {
     auto verdict = gate_.limiter.check_all(shadow.charges);
     const bool is_counted = verdict && !verdict->allowed && answers_[i].rules->rule(shadow.rule).count_denied;
     if (is_counted) static_cast<void>(gate_.limiter.overdraw(shadow.charges));
@@ -202,9 +199,9 @@ class Gate::Impl::Together {
   bool is_missing_ = false;
 };
 
-Result<bool> Gate::check_together(const std::shared_ptr<const Rulebook>& rules, std::span<const Request> requests,
-                                  std::span<Answer> answers, std::span<const Charge> also,
-                                  std::span<Decision> decisions) noexcept {
+Result<bool> Gate::check_together(const std::shared_ptr<const policy::Rulebook>& rules,
+                                  std::span<const Request> requests, std::span<Answer> answers,
+                                  std::span<const Charge> also, std::span<Decision> decisions) noexcept {
   WEIR_ASSERT(answers.size() == requests.size());
   WEIR_ASSERT(decisions.size() == also.size());
   return impl_->counted([&] { return Impl::Together(*impl_, requests, answers).run(rules, also, decisions); });

@@ -1,248 +1,192 @@
-// Counts decisions and reports them. See weir/usage.h and gate_impl.h. Any thread.
+// Enters what requests use into the ledger, and reports it. See weir/usage.h and gate_impl.h. Any thread.
 //
-// All calls and listeners count here, so all count alike.
+// A request has one line per rule that it was charged to, however many limits the rule has. The line has the
+// requested cost, not what fitted a limit: a commit beyond what was left is billed in full.
+#include "weir/usage.h"
+
 #include <algorithm>
-#include <map>
-#include <optional>
+#include <array>
 #include <string>
-#include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/few.h"
-#include "base/sha256.h"
+#include "base/nearest.h"
 #include "gate/gate_impl.h"
 #include "policy/key_name.h"
-#include "weir/usage.h"
+#include "policy/subject.h"
+#include "usage/usage_report.h"
 
 namespace weir {
 namespace {
 
-constexpr std::size_t kMetMax = 2 * kChargesMax;  // watched keys per request
+constexpr std::int64_t kDaysAsked = 30;
 
-RuleCounts counts_of(std::string_view rule, const Tally::Counts& counts) {
-  using What = Tally::What;
-  return {.rule = std::string(rule),
-          .allowed = counts[What::allowed],
-          .denied = counts[What::denied],
-          .missing = counts[What::missing],
-          .shadow_allowed = counts[What::shadow_allowed],
-          .shadow_denied = counts[What::shadow_denied],
-          .last_hit = counts.last_hit};
+std::uint64_t magnitude(std::int64_t n) {
+  return n < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+}
+
+usage::Sums sums_of(std::int64_t cost) {
+  return cost < 0 ? usage::Sums{.returned = magnitude(cost)} : usage::Sums{.spent = magnitude(cost)};
+}
+
+// The first and last day of the query, as numbers. Also sets `from` and `to` of the report.
+Result<std::pair<std::int64_t, std::int64_t>> days_of(const UsageQuery& query, std::int64_t today, UsageReport& out) {
+  const auto day_or = [](const std::string& text, std::int64_t other) {
+    return text.empty() ? Result<std::int64_t>(other) : usage::parse_day(text);
+  };
+  const auto to = day_or(query.to, today);
+  if (!to) return fail(to.error());
+  const auto days = query.days > 0 ? static_cast<std::int64_t>(std::min<std::size_t>(query.days, 36'500)) : kDaysAsked;
+  const auto from = day_or(query.from, std::max<std::int64_t>(*to - days + 1, 0));
+  if (!from) return fail(from.error());
+  out.from = usage::day_text(*from);
+  out.to = usage::day_text(*to);
+  if (*from > *to)
+    return fail(ErrorCode::invalid_argument, "the first day, " + out.from + ", is after the last, " + out.to);
+  return std::pair{*from, *to};
 }
 
 }  // namespace
 
-void Gate::Impl::add(const BookRule& rule, Tally::What what, Micros now) noexcept {
-  tally.add(rule.counts, what, now);
-  if (rule.rule->by_hand) tally.add(Tally::kByHand, what, now);
-}
-
-void Gate::Impl::count(const Request& request, const Bill& bill, const Answer& answer, Micros now) noexcept {
-  using What = Tally::What;
-  if (request.cost <= 0) return;  // a peek or a refund
-  if (answer.rules == nullptr) return tally.add(Tally::kNoRule, What::allowed, Micros{0});
-  if (answer.why == Why::skipped) return tally.add(Tally::kSkipped, What::allowed, Micros{0});
-  if (answer.why == Why::ambiguous_path) return tally.add(Tally::kAmbiguousPath, What::denied, Micros{0});
-  const Rulebook& book = *answer.rules;
-  const bool is_unasked = answer.why == Why::no_rule && bill.shadows.empty();
-  if (is_unasked) return tally.add(Tally::kNoRule, What::allowed, Micros{0});
-  if (now == Micros{0}) now = limiter.now();
-  std::uint32_t decided = UINT32_MAX;  // the rule's number in the book
-  switch (answer.why) {
-    case Why::within:
-    case Why::limited:
-      decided = bill.limits[answer.binding]->rule;
-      add(book.rule(decided), answer.allowed ? What::allowed : What::denied, now);
-      break;
-    case Why::exempt:
-    case Why::missing:
-      add(book.rule(bill.rule), answer.allowed ? What::allowed : What::missing, now);
-      break;
-    case Why::no_rule:
-    case Why::skipped:
-    case Why::ambiguous_path:
-      tally.add(Tally::kNoRule, What::allowed, Micros{0});
-      break;
-  }
-
-  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    const std::uint32_t rule = bill.limits[i]->rule;
-    if (rule != decided) tally.meet(book.rule(rule).counts, now);
-  }
-
-  const std::uint32_t weight = watch.weigh(now);
-  if (weight == 0 && answer.shadows.empty()) return;
-  Few<Watch::Met, kMetMax> met;
-  std::uint32_t before = UINT32_MAX;
-  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
-    const BookLimit& limit = *bill.limits[i];
-    if (std::exchange(before, limit.rule) == limit.rule) continue;
-    met.add(Watch::Met{book.rule(limit.rule).counts, key_body(bill.charges[i].key, limit.suffix),
-                       !answer.allowed && limit.rule == decided});
-  }
-  // Shadow decisions are in the order of their rules, limit by limit. A rule whose check failed has none.
-  std::size_t at = 0;
-  for (const ShadowBill& shadow : bill.shadows) {
-    const BookRule& rule = book.rule(shadow.rule);
-    const bool is_told = at < answer.shadows.size() && answer.shadows[at].name == shadow.limits->name;
-    if (!is_told) continue;
-    bool would_pass = true;
-    for (std::size_t i = 0; i < shadow.charges.size(); ++i)
-      would_pass = answer.shadows[at++].decision.allowed && would_pass;
-    add(rule, would_pass ? What::shadow_allowed : What::shadow_denied, now);
-    if (met.size() == kMetMax) continue;
-    met.add(Watch::Met{rule.counts, key_body(shadow.charges[0].key, shadow.limits->suffix), !would_pass});
-  }
-  if (weight > 0) watch.add(met.all(), weight, now);
-}
-
-void Gate::Impl::count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers,
-                              Micros now) noexcept {
-  std::uint64_t allowed = 0, denied = 0;
-  for (std::size_t i = 0; i < charges.size(); ++i) {
-    if (charges[i].cost <= 0 || !answers[i]) continue;
-    ++(answers[i]->allowed ? allowed : denied);
-  }
-  if (allowed > 0) tally.add(Tally::kInline, Tally::What::allowed, now, allowed);
-  if (denied > 0) tally.add(Tally::kInline, Tally::What::denied, now, denied);
-  if (allowed + denied > 0) watch.add_many(Tally::kInline, charges, answers, now);
-}
-
-void Gate::count_inline(std::span<const Charge> charges, std::span<const Result<Decision>> answers,
-                        Micros now) noexcept {
-  impl_->count_inline(charges, answers, now);
-}
-
-void Gate::Impl::count_reversed(const Request& request, const Answer& allowed, std::size_t limit) {
-  if (request.cost <= 0 || allowed.rules == nullptr || allowed.why != Why::within) return;
-  const Rulebook& book = *allowed.rules;
-  const auto was = book.find_rule(allowed.rule), by = book.find_rule(allowed.limits[limit].rule);
-  if (!was || !by) return;
-  const Micros now = limiter.now();
-  tally.take_back(book.rule(*was).counts, Tally::What::allowed);
-  if (book.rule(*was).rule->by_hand) tally.take_back(Tally::kByHand, Tally::What::allowed);
-  add(book.rule(*by), Tally::What::denied, now);
-  const std::uint32_t weight = watch.weigh(now);
-  if (weight == 0 && !ledger.is_on()) return;
-  Facts facts(request, book.reading());
-  if (facts.refuse()) return;
-  KeyArena arena;
-  const auto keys = book.keys_of(*by, facts, arena);
-  if (!keys || keys->empty() || book.rule(*by).limits == 0) return;
-  const std::string_view suffix = book.limit(book.rule(*by).first_limit).suffix;
-  const std::string_view body = key_body(keys->front(), suffix);
-  post_denial(book.rule(*by), book, body, now);
-  if (weight > 0) watch.add_denial({book.rule(*by).counts, body, true}, weight, now);
-}
-
-void Gate::count_reversed(const Request& request, const Answer& allowed, std::size_t limit) noexcept {
-  try {
-    impl_->count_reversed(request, allowed, limit);
-  } catch (const std::exception&) {  // out of memory: the counts stay as they are
-  }
-}
-
-std::vector<RuleCounts> Gate::rule_counts() const {
-  std::vector<RuleCounts> out;
-  const auto book = impl_->rules.load();
-  for (std::uint32_t i = 0; book != nullptr && i < book->size(); ++i) {
-    const BookRule& rule = book->rule(i);
-    out.push_back(counts_of(rule.rule->name, impl_->tally.read(rule.counts)));
-    out.back().by_hand = rule.rule->by_hand;
-  }
-  return out;
-}
-
-OtherCounts Gate::other_counts() const {
-  const auto passed = [&](std::uint32_t number) { return impl_->tally.read(number)[Tally::What::allowed]; };
-  return {.no_rule = passed(Tally::kNoRule),
-          .skipped = passed(Tally::kSkipped),
-          .failed = passed(Tally::kFailed),
-          .ambiguous_path = impl_->tally.read(Tally::kAmbiguousPath)[Tally::What::denied],
-          .inline_limits = counts_of(kInlineRule, impl_->tally.read(Tally::kInline)),
-          .by_hand = counts_of(kByHandRules, impl_->tally.read(Tally::kByHand))};
-}
-
-Micros Gate::top_keys_cover() const { return impl_->watch.covers(impl_->limiter.now()); }
-std::size_t Gate::top_keys_bytes() const { return impl_->watch.bytes(); }
-
-// Names keys by the rules in force. If a rule has since changed what it counts by, its old keys are shown as hashes
-// only.
-class Gate::Impl::Namer {
+// The lines of one request, with the memory for their subjects.
+class Gate::Impl::Lines {
  public:
-  Namer(const Impl& gate, std::shared_ptr<const Rulebook> book) : gate_(gate), book_(std::move(book)) {
-    rules_[Tally::kInline] = nullptr;
-    for (std::uint32_t i = 0; book_ != nullptr && i < book_->size(); ++i) {
-      rules_[book_->rule(i).counts] = book_->rule(i).rule;
-    }
-  }
+  Lines(const policy::Rulebook& book, const policy::Bill& bill) : book_(book), bill_(bill) {}
 
-  // Returns nothing if the rule no longer exists.
-  std::optional<std::string_view> rule(std::uint32_t number) const {
-    const auto rule = rules_.find(number);
-    if (rule == rules_.end()) return {};
-    return rule->second == nullptr ? kInlineRule : std::string_view(rule->second->name);
+  // Adds a line for the rule of this charge. The charges of a rule are adjacent, and only its first counts.
+  void add(std::size_t charge, const usage::Sums& sums) {
+    const policy::BookLimit& limit = *bill_.limits[charge];
+    add(limit.rule, policy::key_body(bill_.charges[charge].key, limit.suffix), sums);
   }
-
-  std::string key(const Watch::Found& found) const {
-    const Rule* const rule = rules_.at(found.rule);
-    const auto show = [this](std::string_view value) { return shown(value); };
-    std::string name;
-    if (rule != nullptr) name = key_name(found.key, rule->per, book_->policy().identity, show);
-    const bool is_inline = name.empty() && found.rule == Tally::kInline;
-    if (is_inline) name = found.is_cut && gate_.names == KeyNames::hashed ? "" : shown(found.key);
-    if (name.empty()) return hashed(found.key);
-    if (found.is_cut) name += "..." + hashed(std::to_string(found.mark));
-    return name;
+  // Adds a line for an unlimited rule or plan, less what was entered before.
+  void add(const policy::FreeCharge& free, std::int64_t before = 0) {
+    add(free.rule, policy::key_body(free.key, {}), sums_of(free.cost - before));
+  }
+  // The limits of a rule are in ascending order. If it restarts, another reading of the path begins.
+  bool is_first_of_rule(std::size_t charge) const {
+    return charge == 0 || bill_.limits[charge]->rule != bill_.limits[charge - 1]->rule ||
+           bill_.limits[charge] <= bill_.limits[charge - 1];
+  }
+  void enter(Impl& gate, Micros now) {
+    if (lines_.size() > 0) gate.ledger.add(lines_.all(), now == Micros{0} ? gate.limiter.now() : now);
   }
 
  private:
-  std::string shown(std::string_view value) const {
-    return gate_.names == KeyNames::hashed ? hashed(value) : escaped(value);
-  }
-  std::string hashed(std::string_view value) const {
-    const auto hash = sha256(gate_.name_secret + std::string(value));
-    return '#' + hex(std::span(hash).first(8));
+  void add(std::uint32_t number, std::string_view body, const usage::Sums& sums) {
+    const policy::BookRule& rule = book_.rule(number);
+    if (sums == usage::Sums{} || rule.rule->by_hand) return;
+    policy::SubjectRoom& room = rooms_[lines_.size()];
+    usage::Ledger::Line& line = lines_.add();
+    line.rule = rule.counts;
+    line.subject = policy::subject_of(body, *rule.per, book_.policy().identity, room);
+    line.sums = sums;
   }
 
-  const Impl& gate_;
-  const std::shared_ptr<const Rulebook> book_;
-  std::unordered_map<std::uint32_t, const Rule*> rules_;
+  const policy::Rulebook& book_;
+  const policy::Bill& bill_;
+  base::Few<usage::Ledger::Line, 2 * kChargesMax> lines_;
+  std::array<policy::SubjectRoom, 2 * kChargesMax> rooms_;
 };
 
-std::vector<TopKey> Gate::top_keys(TopBy by, std::string_view rule, std::size_t n) const {
-  const Micros now = impl_->limiter.now();
-  const Impl::Namer namer(*impl_, impl_->rules.load());
-  auto found = impl_->watch.find(by, now);
-  std::erase_if(found, [&](const Watch::Found& one) {
-    const auto name = namer.rule(one.rule);
-    return !name || (!rule.empty() && *name != rule);
-  });
-  // Sorts by the certain part: among many rare keys all counts are high, but mostly error.
-  const auto is_more = [](const Watch::Found& a, const Watch::Found& b) {
-    const std::uint64_t sure_a = a.count - a.error, sure_b = b.count - b.error;
-    return std::tie(sure_b, b.count, a.rule, a.key) < std::tie(sure_a, a.count, b.rule, b.key);
-  };
-  n = std::min(n, found.size());
-  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(n), found.end(), is_more);
-  found.resize(n);
-
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> others;
-  for (const Watch::Found& one : impl_->watch.find(by == TopBy::hits ? TopBy::denied : TopBy::hits, now)) {
-    others[{one.rule, one.mark}] = one.count;
+void Gate::Impl::post(const policy::Bill& bill, const Answer& answer, Micros now, PostFree free,
+                      OtherViews* others) noexcept try {
+  const bool has_any = bill.charges.size() > 0 || (bill.free.size() > 0 && free == PostFree::yes);
+  if (!ledger.is_on() || !has_any) return;
+  const auto is_new = [others](std::size_t charge) { return others == nullptr || others->is_new[charge]; };
+  Lines lines(*answer.rules, bill);
+  if (answer.why == Why::limited) {
+    const std::size_t by = answer.binding;
+    if (is_new(by)) lines.add(by, {.denied = bill.charges[by].cost > 0 ? 1U : 0U});
+  } else if (answer.allowed) {
+    for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+      if (is_new(i) && lines.is_first_of_rule(i)) lines.add(i, sums_of(bill.charges[i].cost));
+    }
+    for (const policy::FreeCharge& one : bill.free) {
+      if (free == PostFree::yes && (others == nullptr || others->is_new_key(one.key))) lines.add(one);
+    }
   }
-  std::vector<TopKey> out;
-  for (const Watch::Found& one : found) {
-    const auto other = others.find({one.rule, one.mark});
-    const std::uint64_t count = other == others.end() ? 0 : other->second;
-    TopKey& key = out.emplace_back(TopKey{.rule = std::string(*namer.rule(one.rule)), .key = namer.key(one)});
-    key.hits = by == TopBy::hits ? one.count : std::max(count, one.count);
-    key.denied = by == TopBy::denied ? one.count : std::min(count, one.count);
-    key.error = one.error;
-  }
-  return out;
+  lines.enter(*this, now);
+} catch (const std::exception&) {  // out of memory: it is not entered
 }
+
+// Unlimited charges were not entered at the reservation, unless they had a limit then: the amount would be unknown
+// now. For a rule's key, only the first reserved charge counts, because others came with a change of the rules.
+void Gate::Impl::post_settled(const policy::Bill& bill, const Answer& answer, std::span<const std::int64_t> reserved,
+                              std::span<const std::int64_t> free_reserved) noexcept {
+  const bool is_whole = reserved.size() == bill.charges.size() && free_reserved.size() == bill.free.size();
+  if (!ledger.is_on() || !is_whole || answer.rules == nullptr) return;
+  Lines lines(*answer.rules, bill);
+  bool is_entered = false;
+  for (std::size_t i = 0; i < bill.charges.size(); ++i) {
+    is_entered = is_entered && !lines.is_first_of_rule(i);
+    if (is_entered || reserved[i] == kNotReserved) continue;
+    is_entered = true;
+    lines.add(i, sums_of(bill.charges[i].cost - reserved[i]));
+  }
+  for (std::size_t i = 0; i < bill.free.size(); ++i) lines.add(bill.free[i], free_reserved[i]);
+  lines.enter(*this, Micros{0});
+}
+
+void Gate::Impl::post_denial(const policy::BookRule& rule, const policy::Rulebook& book, std::string_view body,
+                             Micros now) noexcept {
+  if (!ledger.is_on() || rule.rule->by_hand) return;
+  policy::SubjectRoom room;
+  const usage::Ledger::Line line{
+      rule.counts, policy::subject_of(body, *rule.per, book.policy().identity, room), {.denied = 1}};
+  ledger.add({&line, 1}, now);
+}
+
+std::optional<Error> refuse_usage(std::string_view text) {
+  auto accounts = usage::parse_accounts(text);
+  if (accounts) return {};
+  return std::move(accounts.error());
+}
+
+Result<UsageReport> Gate::usage(const UsageQuery& query, std::span<const std::string> others) const noexcept {
+  return gate::guarded([&]() -> Result<UsageReport> {
+    usage::Ledger& ledger = impl_->ledger;
+    if (!ledger.is_on())
+      return fail(ErrorCode::not_found,
+                  "usage is not counted; set the number of usage subjects above 0 (--usage-subjects)");
+    UsageReport out;
+    std::string id;
+    if (!query.subject.empty()) {
+      auto parsed = policy::parse_subject(query.subject);
+      if (!parsed) return fail(std::move(parsed.error()));
+      id = ledger.kept_id(*std::move(parsed));
+    }
+    const Micros now = impl_->limiter.now();
+    const auto days = days_of(query, now / usage::kDay, out);
+    if (!days) return fail(days.error());
+    ledger.enter_all(now);
+    std::vector<usage::DayAccounts> accounts = ledger.days(days->first, days->second);
+    for (const std::string& text : others) {
+      auto other = usage::parse_accounts(text);
+      if (!other) return fail(std::move(other.error()));
+      ledger.hide(*other);
+      if (other->day >= days->first && other->day <= days->second) accounts.push_back(*std::move(other));
+    }
+    if (query.subject.empty()) {
+      usage::report_top(accounts, query.rule, query.top, out);
+    } else {
+      usage::report_subject(accounts, id, query.rule, out);
+    }
+    return out;
+  });
+}
+
+Result<std::vector<SavedUsage>> Gate::unsaved_usage() noexcept {
+  return gate::guarded(
+      [&]() -> Result<std::vector<SavedUsage>> { return impl_->ledger.unsaved(impl_->limiter.now()); });
+}
+
+void Gate::usage_saved(std::int64_t day, std::uint64_t version) noexcept { impl_->ledger.saved(day, version); }
+
+Result<void> Gate::load_usage(std::string text) noexcept {
+  return gate::guarded([&] { return impl_->ledger.take(std::move(text), impl_->limiter.now()); });
+}
+
+UsageStats Gate::usage_stats() const noexcept { return impl_->ledger.stats(); }
 
 }  // namespace weir

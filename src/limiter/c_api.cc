@@ -125,9 +125,16 @@ void write(const Verdict& verdict, const VerdictPlace& place) {
     std::transform(verdict.decisions.begin(), verdict.decisions.end(), place.decisions, to_c);
 }
 
+weir_status answer(const Result<Verdict>& result, const VerdictPlace& place) {
+  if (!result) return report(result.error());
+  write(*result, place);
+  return WEIR_OK;
+}
+
 // Converts the charges to the library's type and calls `call` with them.
 template <class Call>
-weir_status with_charges(const weir_charge* charges, std::size_t count, Call call) {
+weir_status with_charges(const weir_limiter* limiter, const weir_charge* charges, std::size_t count, Call call) {
+  if (limiter == nullptr) return missing("limiter");
   if (charges == nullptr) return missing("charges");
   if (count == 0 || count > WEIR_CHARGES_MAX) {
     return report(ErrorCode::out_of_range, "a request is charged to 1 to 32 limits");
@@ -210,24 +217,17 @@ weir_status weir_check(weir_limiter* limiter, const weir_limit* limit, const cha
 
 weir_status weir_check_all(weir_limiter* limiter, const weir_charge* charges, size_t count, int32_t* allowed,
                            weir_decision* decisions, size_t* binding) {
-  if (limiter == nullptr) return missing("limiter");
-  return with_charges(charges, count, [&](std::span<const Charge> own) -> weir_status {
-    const auto verdict = limiter->limiter.check_all(own);
-    if (!verdict) return report(verdict.error());
-    write(*verdict, {allowed, decisions, binding});
-    return WEIR_OK;
+  return with_charges(limiter, charges, count, [&](std::span<const Charge> own) {
+    return answer(limiter->limiter.check_all(own), {allowed, decisions, binding});
   });
 }
 
 weir_status weir_check_once(weir_limiter* limiter, const char* id, size_t id_bytes, int64_t lasts_us,
                             const weir_charge* charges, size_t count, int32_t* allowed, weir_decision* decisions,
                             size_t* binding) {
-  if (limiter == nullptr) return missing("limiter");
-  return with_charges(charges, count, [&](std::span<const Charge> own) -> weir_status {
-    const auto verdict = limiter->limiter.check_once(text_of(id, id_bytes), own, lasts_of(lasts_us));
-    if (!verdict) return report(verdict.error());
-    write(*verdict, {allowed, decisions, binding});
-    return WEIR_OK;
+  return with_charges(limiter, charges, count, [&](std::span<const Charge> own) {
+    return answer(limiter->limiter.check_once(text_of(id, id_bytes), own, lasts_of(lasts_us)),
+                  {allowed, decisions, binding});
   });
 }
 
@@ -268,7 +268,7 @@ weir_status weir_peek(weir_limiter* limiter, const weir_limit* limit, const char
 weir_status weir_give_back(weir_limiter* limiter, const weir_limit* limit, const char* key, size_t key_bytes,
                            int64_t permits, weir_decision* decision) {
   if (const weir_status wrong = refuse_null(limiter, limit, decision)) return wrong;
-  return answer(limiter->limiter.give_back(text_of(key, key_bytes), limit->limit, permits), decision);
+  return answer(limiter->limiter.refund(text_of(key, key_bytes), limit->limit, permits), decision);
 }
 
 weir_status weir_reset(weir_limiter* limiter, const char* key, size_t key_bytes, int32_t* found) {
@@ -293,7 +293,7 @@ weir_status weir_reserve(weir_limiter* limiter, const weir_charge* charges, size
   if (limiter == nullptr) return missing("limiter");
   if (id == nullptr) return missing("id");
   if (allowed == nullptr) return missing("allowed");  // without it the caller could not know whether to commit
-  return with_charges(charges, count, [&](std::span<const Charge> own) -> weir_status {
+  return with_charges(limiter, charges, count, [&](std::span<const Charge> own) -> weir_status {
     const auto reservation = limiter->limiter.reserve(own, {.lasts = lasts_of(lasts_us)});
     if (!reservation) return report(reservation.error());
     write(reservation->verdict, {allowed, decisions, nullptr});
@@ -305,20 +305,14 @@ weir_status weir_reserve(weir_limiter* limiter, const weir_charge* charges, size
 
 weir_status weir_commit(weir_limiter* limiter, const char* id, const weir_charge* actual, size_t count,
                         weir_decision* decisions) {
-  if (limiter == nullptr) return missing("limiter");
-  return with_charges(actual, count, [&](std::span<const Charge> own) -> weir_status {
-    const auto verdict = limiter->limiter.commit(text_of(id, WEIR_STRING), own);
-    if (!verdict) return report(verdict.error());
-    write(*verdict, {.decisions = decisions});
-    return WEIR_OK;
+  return with_charges(limiter, actual, count, [&](std::span<const Charge> own) {
+    return answer(limiter->limiter.commit(text_of(id, WEIR_STRING), own), {.decisions = decisions});
   });
 }
 
 weir_status weir_cancel(weir_limiter* limiter, const char* id, const weir_charge* reserved, size_t count) {
-  if (limiter == nullptr) return missing("limiter");
-  return with_charges(reserved, count, [&](std::span<const Charge> own) -> weir_status {
-    const auto verdict = limiter->limiter.cancel(text_of(id, WEIR_STRING), own);
-    return verdict ? WEIR_OK : report(verdict.error());
+  return with_charges(limiter, reserved, count, [&](std::span<const Charge> own) {
+    return answer(limiter->limiter.cancel(text_of(id, WEIR_STRING), own), VerdictPlace{});
   });
 }
 

@@ -36,6 +36,8 @@ class CApi : public testing::Test {
   }
 
   weir_limiter* limiter_ = nullptr;
+  weir_decision decision_{};  // of the last call
+  std::int32_t allowed_ = 0;
   std::vector<std::unique_ptr<weir_limit, decltype(&weir_limit_free)>> limits_;
 };
 
@@ -44,22 +46,21 @@ TEST_F(CApi, KnowsItsVersion) {
   EXPECT_NE(std::strchr(weir_version(), '.'), nullptr);
 }
 
-TEST_F(CApi, ChecksPeeksGivesBackAndResets) {
+TEST_F(CApi, ChecksPeeksRefundsAndResets) {
   const weir_limit* five = limit();
-  weir_decision decision{};
-  ASSERT_EQ(weir_check(limiter_, five, "key", 1, 3, &decision), WEIR_OK);
-  EXPECT_EQ(decision.allowed, 1);
-  EXPECT_EQ(decision.limit, 5);
-  EXPECT_EQ(decision.remaining, 2);
-  EXPECT_EQ(decision.retry_after_us, 0);
+  ASSERT_EQ(weir_check(limiter_, five, "key", 1, 3, &decision_), WEIR_OK);
+  EXPECT_EQ(decision_.allowed, 1);
+  EXPECT_EQ(decision_.limit, 5);
+  EXPECT_EQ(decision_.remaining, 2);
+  EXPECT_EQ(decision_.retry_after_us, 0);
   EXPECT_EQ(remaining(five), 2) << "one byte of the text was the key";
-  ASSERT_EQ(weir_check(limiter_, five, "k", WEIR_STRING, 3, &decision), WEIR_OK);
-  EXPECT_EQ(decision.allowed, 0);
-  EXPECT_GT(decision.retry_after_us, 0);
-  ASSERT_EQ(weir_check(limiter_, five, "k", WEIR_STRING, 6, &decision), WEIR_OK);
-  EXPECT_EQ(decision.retry_after_us, WEIR_NEVER);
-  ASSERT_EQ(weir_give_back(limiter_, five, "k", 1, 2, &decision), WEIR_OK);
-  EXPECT_EQ(decision.remaining, 4);
+  ASSERT_EQ(weir_check(limiter_, five, "k", WEIR_STRING, 3, &decision_), WEIR_OK);
+  EXPECT_EQ(decision_.allowed, 0);
+  EXPECT_GT(decision_.retry_after_us, 0);
+  ASSERT_EQ(weir_check(limiter_, five, "k", WEIR_STRING, 6, &decision_), WEIR_OK);
+  EXPECT_EQ(decision_.retry_after_us, WEIR_NEVER);
+  ASSERT_EQ(weir_give_back(limiter_, five, "k", 1, 2, &decision_), WEIR_OK);
+  EXPECT_EQ(decision_.remaining, 4);
   EXPECT_EQ(weir_size(limiter_), 1u);
   std::int32_t found = 7;
   ASSERT_EQ(weir_reset(limiter_, "k", 1, &found), WEIR_OK);
@@ -73,22 +74,21 @@ TEST_F(CApi, ChecksPeeksGivesBackAndResets) {
 TEST_F(CApi, ChargesSeveralLimitsOrNone) {
   const weir_limit *five = limit(), *three = limit("3/year burst 3");
   const weir_charge charges[] = {{"a", WEIR_STRING, five, 2}, {"b", WEIR_STRING, three, 2}};
-  std::int32_t allowed = 0;
   weir_decision decisions[2];
   std::size_t binding = 9;
-  ASSERT_EQ(weir_check_all(limiter_, charges, 2, &allowed, decisions, &binding), WEIR_OK);
-  EXPECT_EQ(allowed, 1);
+  ASSERT_EQ(weir_check_all(limiter_, charges, 2, &allowed_, decisions, &binding), WEIR_OK);
+  EXPECT_EQ(allowed_, 1);
   EXPECT_EQ(binding, 1u);
   EXPECT_EQ(decisions[0].remaining, 3);
-  ASSERT_EQ(weir_check_all(limiter_, charges, 2, &allowed, nullptr, nullptr), WEIR_OK);
-  EXPECT_EQ(allowed, 0);
+  ASSERT_EQ(weir_check_all(limiter_, charges, 2, &allowed_, nullptr, nullptr), WEIR_OK);
+  EXPECT_EQ(allowed_, 0);
   EXPECT_EQ(remaining(five, "a"), 3);
-  EXPECT_EQ(weir_check_all(limiter_, charges, 0, &allowed, nullptr, nullptr), WEIR_OUT_OF_RANGE);
+  EXPECT_EQ(weir_check_all(limiter_, charges, 0, &allowed_, nullptr, nullptr), WEIR_OUT_OF_RANGE);
   const std::vector<weir_charge> many(WEIR_CHARGES_MAX + 1, charges[0]);
-  EXPECT_EQ(weir_check_all(limiter_, many.data(), many.size(), &allowed, nullptr, nullptr), WEIR_OUT_OF_RANGE);
+  EXPECT_EQ(weir_check_all(limiter_, many.data(), many.size(), &allowed_, nullptr, nullptr), WEIR_OUT_OF_RANGE);
 }
 
-TEST_F(CApi, ChecksManyAndTellsOfEach) {
+TEST_F(CApi, ChecksManyAndReportsEach) {
   const weir_limit* five = limit("100/year burst 100");
   std::vector<weir_charge> charges(150, weir_charge{"k", WEIR_STRING, five, 1});
   charges[70].key_bytes = 0;
@@ -110,11 +110,10 @@ TEST_F(CApi, ChecksManyAndTellsOfEach) {
 
 TEST_F(CApi, AcquiresAndReleases) {
   const weir_limit* one = limit("1 concurrent");
-  weir_decision decision{};
-  ASSERT_EQ(weir_acquire(limiter_, one, "db", 2, "a", 1, 1, &decision), WEIR_OK);
-  EXPECT_EQ(decision.allowed, 1);
-  ASSERT_EQ(weir_acquire(limiter_, one, "db", 2, "b", 1, 1, &decision), WEIR_OK);
-  EXPECT_EQ(decision.allowed, 0);
+  ASSERT_EQ(weir_acquire(limiter_, one, "db", 2, "a", 1, 1, &decision_), WEIR_OK);
+  EXPECT_EQ(decision_.allowed, 1);
+  ASSERT_EQ(weir_acquire(limiter_, one, "db", 2, "b", 1, 1, &decision_), WEIR_OK);
+  EXPECT_EQ(decision_.allowed, 0);
   std::int32_t held = 0;
   ASSERT_EQ(weir_release(limiter_, "db", 2, "a", 1, &held), WEIR_OK);
   EXPECT_EQ(held, 1);
@@ -125,20 +124,18 @@ TEST_F(CApi, ReservesCommitsAndCancels) {
   const weir_limit* hundred = limit("100/year burst 100");
   weir_charge charge{"k", WEIR_STRING, hundred, 60};
   char id[WEIR_RESERVATION_BYTES], other[WEIR_RESERVATION_BYTES];
-  std::int32_t allowed = 0;
-  weir_decision decision{};
-  ASSERT_EQ(weir_reserve(limiter_, &charge, 1, 0, id, &allowed, &decision), WEIR_OK) << weir_last_error();
-  EXPECT_EQ(allowed, 1);
+  ASSERT_EQ(weir_reserve(limiter_, &charge, 1, 0, id, &allowed_, &decision_), WEIR_OK) << weir_last_error();
+  EXPECT_EQ(allowed_, 1);
   EXPECT_EQ(std::strlen(id), 32u);
-  EXPECT_EQ(decision.remaining, 40);
-  ASSERT_EQ(weir_reserve(limiter_, &charge, 1, 0, other, &allowed, nullptr), WEIR_OK);
-  EXPECT_EQ(allowed, 0);
+  EXPECT_EQ(decision_.remaining, 40);
+  ASSERT_EQ(weir_reserve(limiter_, &charge, 1, 0, other, &allowed_, nullptr), WEIR_OK);
+  EXPECT_EQ(allowed_, 0);
   EXPECT_EQ(std::strlen(other), 0u) << "there is nothing to commit";
   charge.cost = 10;
-  ASSERT_EQ(weir_commit(limiter_, id, &charge, 1, &decision), WEIR_OK) << weir_last_error();
-  EXPECT_EQ(decision.remaining, 90);
-  EXPECT_NE(weir_commit(limiter_, id, &charge, 1, &decision), WEIR_OK) << "once";
-  ASSERT_EQ(weir_reserve(limiter_, &charge, 1, 0, id, &allowed, nullptr), WEIR_OK);
+  ASSERT_EQ(weir_commit(limiter_, id, &charge, 1, &decision_), WEIR_OK) << weir_last_error();
+  EXPECT_EQ(decision_.remaining, 90);
+  EXPECT_NE(weir_commit(limiter_, id, &charge, 1, &decision_), WEIR_OK) << "once";
+  ASSERT_EQ(weir_reserve(limiter_, &charge, 1, 0, id, &allowed_, nullptr), WEIR_OK);
   ASSERT_EQ(weir_cancel(limiter_, id, &charge, 1), WEIR_OK) << weir_last_error();
   EXPECT_EQ(remaining(hundred), 90);
   EXPECT_NE(weir_cancel(limiter_, id, &charge, 1), WEIR_OK) << "once";
@@ -148,28 +145,26 @@ TEST_F(CApi, ReservesCommitsAndCancels) {
 TEST_F(CApi, ChargesARepeatedRequestOnce) {
   const weir_limit* five = limit();
   const weir_charge charge{"k", WEIR_STRING, five, 3};
-  std::int32_t allowed = 0;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(weir_check_once(limiter_, "request-1", WEIR_STRING, 0, &charge, 1, &allowed, nullptr, nullptr), WEIR_OK)
+    ASSERT_EQ(weir_check_once(limiter_, "request-1", WEIR_STRING, 0, &charge, 1, &allowed_, nullptr, nullptr), WEIR_OK)
         << weir_last_error();
-    EXPECT_EQ(allowed, 1);
+    EXPECT_EQ(allowed_, 1);
   }
   EXPECT_EQ(remaining(five), 2);
-  EXPECT_EQ(weir_check_once(limiter_, "", 0, 0, &charge, 1, &allowed, nullptr, nullptr), WEIR_INVALID_ARGUMENT);
-  EXPECT_EQ(weir_check_once(limiter_, "x", 1, -1, &charge, 1, &allowed, nullptr, nullptr), WEIR_OUT_OF_RANGE);
+  EXPECT_EQ(weir_check_once(limiter_, "", 0, 0, &charge, 1, &allowed_, nullptr, nullptr), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_check_once(limiter_, "x", 1, -1, &charge, 1, &allowed_, nullptr, nullptr), WEIR_OUT_OF_RANGE);
 }
 
 TEST_F(CApi, WaitsUntilADeadline) {
   const weir_limit *fast = limit("1000/s burst 1"), *slow = limit("1/year burst 1");
-  weir_decision decision{};
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(weir_wait(limiter_, fast, "k", 1, 1, INT64_MAX, &decision), WEIR_OK);
-    EXPECT_EQ(decision.allowed, 1);
+    ASSERT_EQ(weir_wait(limiter_, fast, "k", 1, 1, INT64_MAX, &decision_), WEIR_OK);
+    EXPECT_EQ(decision_.allowed, 1);
   }
-  weir_check(limiter_, slow, "s", 1, 1, &decision);
-  ASSERT_EQ(weir_wait(limiter_, slow, "s", 1, 1, weir_now_us(limiter_) + 1'000'000, &decision), WEIR_OK);
-  EXPECT_EQ(decision.allowed, 0);
-  EXPECT_EQ(weir_wait(limiter_, slow, "s", 1, 0, 0, &decision), WEIR_OUT_OF_RANGE);
+  weir_check(limiter_, slow, "s", 1, 1, &decision_);
+  ASSERT_EQ(weir_wait(limiter_, slow, "s", 1, 1, weir_now_us(limiter_) + 1'000'000, &decision_), WEIR_OK);
+  EXPECT_EQ(decision_.allowed, 0);
+  EXPECT_EQ(weir_wait(limiter_, slow, "s", 1, 0, 0, &decision_), WEIR_OUT_OF_RANGE);
 }
 
 TEST_F(CApi, SaysWhatIsWrong) {
@@ -184,7 +179,7 @@ TEST_F(CApi, SaysWhatIsWrong) {
   std::thread([] { EXPECT_STREQ(weir_last_error(), ""); }).join();
 }
 
-TEST_F(CApi, TakesTheMemoryOfTheWhole) {
+TEST_F(CApi, AcceptsATotalMemory) {
   weir_options options = WEIR_OPTIONS;
   options.memory = 1'000;
   weir_limiter* other = nullptr;
@@ -198,7 +193,6 @@ TEST_F(CApi, TakesTheMemoryOfTheWhole) {
 
 TEST_F(CApi, RefusesNullsAndUnknownSizes) {
   const weir_limit* five = limit();
-  weir_decision decision{};
   weir_limiter* other = nullptr;
   weir_limit* made = nullptr;
   weir_options options = WEIR_OPTIONS;
@@ -209,10 +203,10 @@ TEST_F(CApi, RefusesNullsAndUnknownSizes) {
   EXPECT_EQ(weir_open(nullptr, nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_compile(nullptr, nullptr, &made), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_compile(nullptr, "1/s", nullptr), WEIR_INVALID_ARGUMENT);
-  EXPECT_EQ(weir_check(nullptr, five, "k", 1, 1, &decision), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_check(nullptr, five, "k", 1, 1, &decision_), WEIR_INVALID_ARGUMENT);
   EXPECT_STREQ(weir_last_error(), "limiter is NULL");
-  EXPECT_EQ(weir_check(limiter_, nullptr, "k", 1, 1, &decision), WEIR_INVALID_ARGUMENT);
-  EXPECT_EQ(weir_check(limiter_, five, nullptr, 1, 1, &decision), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_check(limiter_, nullptr, "k", 1, 1, &decision_), WEIR_INVALID_ARGUMENT);
+  EXPECT_EQ(weir_check(limiter_, five, nullptr, 1, 1, &decision_), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_check(limiter_, five, "k", 1, 1, nullptr), WEIR_INVALID_ARGUMENT);
   EXPECT_EQ(weir_check_all(limiter_, nullptr, 1, nullptr, nullptr, nullptr), WEIR_INVALID_ARGUMENT);
   const weir_charge without_limit{"k", 1, nullptr, 1};

@@ -24,7 +24,7 @@
 #include "limiter/find_calendar.h"
 #include "weir/limit.h"
 
-namespace weir {
+namespace weir::limiter {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,14 +51,15 @@ bool is_tzif(const fs::path& file) { return read_file(file, 4) == "TZif"; }
 // Other files of the folder in the zone format: the machine's own zone, and copies of all zones with and without leap
 // seconds.
 bool is_beside_the_zones(std::string_view name) {
-  const std::string plain = lower(name);
+  const std::string plain = base::lower(name);
   const std::string_view top = std::string_view(plain).substr(0, plain.find('/'));
   return top == "posix" || top == "right" || plain == "posixrules" || plain == "localtime";
 }
 
 // PST, CEST. Every letter of these counts: PST is not a typo of EST.
 bool is_abbreviation(std::string_view typed) {
-  return typed.size() <= 3 || (typed.size() == 4 && std::ranges::all_of(typed, [](char c) { return lower(c) != c; }));
+  return typed.size() <= 3 ||
+         (typed.size() == 4 && std::ranges::all_of(typed, [](char c) { return base::lower(c) != c; }));
 }
 
 // The letters of a word as a bit set, ignoring case. Two words are at least as far apart as the number of letters
@@ -76,7 +77,7 @@ class ZoneGuess {
       : folder_(folder), typed_(typed), letters_(letters_of(typed)) {
     // A wrong digit means another zone, as does a wrong letter in a short word. Three typos mean another word.
     const bool exact = typed.size() <= 4 || typed.find_first_of("0123456789") != std::string_view::npos;
-    best_distance_ = exact ? 1 : std::min<std::size_t>(typo_max(typed), 2) + 1;
+    best_distance_ = exact ? 1 : std::min<std::size_t>(base::typo_max(typed), 2) + 1;
     // `Berlin` means the place, on any continent. But Etc/GMT+5 is not what GMT+5 means elsewhere.
     by_place_ = typed.find_first_of("/0123456789") == std::string_view::npos && !is_abbreviation(typed);
   }
@@ -86,7 +87,7 @@ class ZoneGuess {
     if (by_place_) distance = std::min(distance, distance_to(name.substr(name.rfind('/') + 1)));  // npos + 1 is 0
     const bool simpler = std::pair(name.size(), name) < std::pair(best_.size(), std::string_view(best_));
     if (distance > best_distance_ || (distance == best_distance_ && !simpler)) return;
-    if (!is_zone_name(name) || is_beside_the_zones(name) || !is_tzif(folder_ / name)) return;
+    if (!algorithm::is_zone_name(name) || is_beside_the_zones(name) || !is_tzif(folder_ / name)) return;
     best_ = name;
     best_distance_ = distance;
   }
@@ -97,10 +98,10 @@ class ZoneGuess {
   // Not exact beyond best_distance_.
   std::size_t distance_to(std::string_view name) const {
     const std::size_t far = best_distance_ + 1;
-    if (length_gap(typed_, name) >= far) return far;
+    if (base::length_gap(typed_, name) >= far) return far;
     const std::uint32_t letters = letters_of(name);
     const int only = std::max(std::popcount(letters & ~letters_), std::popcount(letters_ & ~letters));
-    return static_cast<std::size_t>(only) >= far ? far : edit_distance(typed_, name, far);
+    return static_cast<std::size_t>(only) >= far ? far : base::edit_distance(typed_, name, far);
   }
 
   const fs::path& folder_;
@@ -137,7 +138,7 @@ void consider_files(const fs::path& folder, ZoneGuess& guess) {
 
 Error unknown_zone(const fs::path& folder, std::string_view typed) {
   constexpr std::size_t kListBytesMax = std::size_t{1} << 18;
-  const std::string what = "unknown time zone " + in_quotes(typed, 64);
+  const std::string what = "unknown time zone " + base::in_quotes(typed, 64);
   if (!is_tzif(folder / "UTC") && !is_tzif(folder / "Etc/UTC")) {
     return {ErrorCode::unavailable, what +
                                         ": this machine has no time zone files; install the package tzdata, or set "
@@ -156,28 +157,38 @@ Error unknown_zone(const fs::path& folder, std::string_view typed) {
                                                    : "; zones are named like Europe/Berlin")};
 }
 
-Result<Zone> read_zone(const std::string& name) {
-  if (!is_zone_name(name)) {
-    return fail(ErrorCode::invalid_argument, in_quotes(name) + " is not a time zone like Europe/Berlin");
+Result<algorithm::Zone> read_zone(const std::string& name) {
+  if (!algorithm::is_zone_name(name)) {
+    return fail(ErrorCode::invalid_argument, base::in_quotes(name) + " is not a time zone like Europe/Berlin");
   }
-  if (name == "UTC") return Zone{};
+  if (name == "UTC") return algorithm::Zone{};
   const fs::path folder = zone_folder();
   if (is_beside_the_zones(name)) return fail(unknown_zone(folder, name));
-  const std::string bytes = read_file(folder / name, kZoneBytesMax + 1);
+  const std::string bytes = read_file(folder / name, algorithm::kZoneBytesMax + 1);
   if (!bytes.starts_with("TZif")) return fail(unknown_zone(folder, name));
-  auto zone = parse_tzif(bytes);
-  if (!zone) return fail(ErrorCode::unavailable, "time zone " + in_quotes(name, 64) + ": " + zone.error().message);
+  auto zone = algorithm::parse_tzif(bytes);
+  if (!zone)
+    return fail(ErrorCode::unavailable, "time zone " + base::in_quotes(name, 64) + ": " + zone.error().message);
   return zone;
 }
 
 }  // namespace
 
+std::shared_ptr<const algorithm::Calendar> find_calendar(CalendarUnit unit, const std::string& zone) {
+  const auto limit = compile(Quota{.algorithm = Algorithm::fixed_window, .permits = 1, .calendar = {{unit, zone}}});
+  return limit ? limit->calendar : nullptr;
+}
+
+}  // namespace weir::limiter
+
+namespace weir {
+
 Result<Limit> compile(const Quota& quota) {
-  if (!quota.calendar) return compile_limit(quota, nullptr);
-  auto zone = read_zone(quota.calendar->zone);
+  if (!quota.calendar) return algorithm::compile_limit(quota, nullptr);
+  auto zone = limiter::read_zone(quota.calendar->zone);
   if (!zone) return fail(zone.error());
-  return compile_limit(quota,
-                       std::make_shared<const Calendar>(quota.calendar->unit, quota.calendar->zone, std::move(*zone)));
+  return algorithm::compile_limit(
+      quota, std::make_shared<const algorithm::Calendar>(quota.calendar->unit, quota.calendar->zone, std::move(*zone)));
 }
 
 Result<Limit> compile(std::string_view text, std::optional<Algorithm> algorithm) {
@@ -189,11 +200,6 @@ Result<Limit> compile(std::string_view text, std::optional<Algorithm> algorithm)
   error.column = static_cast<std::int32_t>(text.rfind(quota->calendar->zone)) + 1;
   error.message = "column " + std::to_string(error.column) + ": " + error.message;
   return fail(std::move(error));
-}
-
-std::shared_ptr<const Calendar> find_calendar(CalendarUnit unit, const std::string& zone) {
-  const auto limit = compile(Quota{.algorithm = Algorithm::fixed_window, .permits = 1, .calendar = {{unit, zone}}});
-  return limit ? limit->calendar : nullptr;
 }
 
 }  // namespace weir

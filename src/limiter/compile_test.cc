@@ -1,34 +1,25 @@
 // compile(): calendar quotas need a zone file, and the error for a misspelt or missing zone says what to do.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "algorithm/calendar.h"
+#include "base/folder_fixture.h"
 #include "weir/limit.h"
 
-namespace weir::compile_test {
+namespace weir::limiter::compile_test {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A zone folder for one test.
 class ZoneFolder : public testing::Test {
  protected:
-  ZoneFolder() : folder_(fs::temp_directory_path() / ("weir_zones_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
-    setenv("TZDIR", folder_.c_str(), 1);
-  }
-  ~ZoneFolder() override {
-    unsetenv("TZDIR");
-    fs::remove_all(folder_);
-  }
+  ZoneFolder() { setenv("TZDIR", folder_.path().c_str(), 1); }
+  ~ZoneFolder() override { unsetenv("TZDIR"); }
   void write(const std::string& name, const std::string& bytes) const {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+    std::filesystem::create_directories(std::filesystem::path(folder_.at(name)).parent_path());
+    folder_.write(name, bytes);
   }
   // A version 1 file with one offset.
   static std::string zone_of(std::int32_t offset_s) {
@@ -37,7 +28,7 @@ class ZoneFolder : public testing::Test {
     for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(offset_s >> shift & 255);
     return bytes + std::string("\0\0XYZ\0", 6);
   }
-  const fs::path folder_;
+  const base::TestFolder folder_;
 };
 
 Error error_of(const Result<Limit>& limit) { return limit ? Error{.message = "no error"} : limit.error(); }
@@ -79,7 +70,7 @@ TEST(Compile, NamesTheNearestZoneAndTheColumn) {
 }
 
 // PST is not a misspelt EST: in a word this short every letter counts, and so does every digit.
-TEST(Compile, TakesNoAbbreviationForAnotherZone) {
+TEST(Compile, DoesNotReadAnAbbreviationAsAnotherZone) {
   for (const char* typed : {"PST", "pst", "CDT", "CEST", "cest", "WEST", "XX", "GMT+5", "UTC+5", "EST5EDU"}) {
     const Error error = error_of(compile(std::string("1/calendar_day ") + typed));
     EXPECT_EQ(error.code, ErrorCode::not_found) << typed;
@@ -96,7 +87,7 @@ TEST(Compile, TakesNoAbbreviationForAnotherZone) {
 }
 
 // The folder of zones contains other files, too. None is a zone, and the error reveals nothing about the machine.
-TEST(Compile, TakesNoOtherFileForAZone) {
+TEST(Compile, ReadsNoOtherFileAsAZone) {
   for (const std::string name :
        {"leapseconds", "posixrules", "localtime", "posix/UTC", "right/UTC", "Right/Europe/Rome", "Europe", "UTC/UTC"}) {
     const Error error = error_of(compile("1/calendar_day " + name));
@@ -137,7 +128,7 @@ TEST_F(ZoneFolder, SuggestsTheSameZoneInWhateverOrderItIsListed) {
   EXPECT_NE(error_of(compile("5/calendar_day base")).message.find("did you mean Base?"), std::string::npos);
 }
 
-TEST_F(ZoneFolder, IsNotSearchedWhereAListNamesItsZones) {
+TEST_F(ZoneFolder, IsNotSearchedIfAListNamesItsZones) {
   write("UTC", zone_of(0));
   write("Moon/Base", zone_of(0));
   write("Pluto/Ridge", zone_of(0));
@@ -169,7 +160,7 @@ TEST_F(ZoneFolder, SaysWhatToInstallWhenItIsEmpty) {
   const Error error = error_of(compile("5/calendar_day Europe/Berlin"));
   EXPECT_EQ(error.code, ErrorCode::unavailable);
   EXPECT_NE(error.message.find("install the package tzdata"), std::string::npos) << error.message;
-  EXPECT_EQ(error.message.find(folder_.string()), std::string::npos) << error.message;
+  EXPECT_EQ(error.message.find(folder_.path()), std::string::npos) << error.message;
   EXPECT_TRUE(compile("5/calendar_day"));
   EXPECT_TRUE(compile("5/calendar_day UTC"));
 }
@@ -183,11 +174,11 @@ TEST_F(ZoneFolder, NamesTheZoneThatIsBrokenButNotItsPath) {
   const Error broken = error_of(compile("5/calendar_day Broken"));
   EXPECT_EQ(broken.code, ErrorCode::unavailable);
   EXPECT_NE(broken.message.find("time zone 'Broken'"), std::string::npos) << broken.message;
-  EXPECT_EQ(broken.message.find(folder_.string()), std::string::npos) << broken.message;
+  EXPECT_EQ(broken.message.find(folder_.path()), std::string::npos) << broken.message;
   EXPECT_NE(error_of(compile("5/calendar_day Huge")).message.find("1048576 bytes"), std::string::npos);
   EXPECT_EQ(error_of(compile("5/calendar_day Text")).code, ErrorCode::not_found);
   EXPECT_EQ(error_of(compile("5/calendar_day Short")).code, ErrorCode::not_found);
 }
 
 }  // namespace
-}  // namespace weir::compile_test
+}  // namespace weir::limiter::compile_test

@@ -8,11 +8,13 @@
 
 #include "weir/quota.h"
 
-namespace weir {
-
+namespace weir::algorithm {
 class Calendar;
+}  // namespace weir::algorithm
+
+namespace weir::limiter {
 
 // Null if this machine has no such zone.
-std::shared_ptr<const Calendar> find_calendar(CalendarUnit unit, const std::string& zone);
+std::shared_ptr<const algorithm::Calendar> find_calendar(CalendarUnit unit, const std::string& zone);
 
-}  // namespace weir
+}  // namespace weir::limiter

@@ -16,21 +16,17 @@
 #include "base/once_name.h"
 #include "base/random_id.h"
 #include "limiter/find_calendar.h"
-#include "limiter/limiter_hook.h"
 #include "limiter/sweeper.h"
 #include "limiter/wait_queue.h"
 #include "store/memory_store.h"
-#include "store/shared_store.h"
 #include "table/format.h"
 
 namespace weir {
 
-void (*before_store)() = nullptr;
-
 namespace {
 
 std::optional<Error> refuse_limit(const Limit& limit) {
-  if (is_sound(limit)) return {};
+  if (algorithm::is_sound(limit)) return {};
   return Error{ErrorCode::invalid_argument,
                "compile() did not create this limit: compile it from a text such as 100/minute"};
 }
@@ -46,7 +42,7 @@ std::optional<Error> refuse_charge(const Charge& charge) {
 
 std::optional<Error> refuse_id(std::string_view id) {
   if (!id.empty() && id.size() <= kHoldIdBytesMax) return {};
-  return Error{ErrorCode::invalid_argument, "the id of a held permit has 1 to " + std::to_string(kHoldIdBytesMax) +
+  return Error{ErrorCode::invalid_argument, "the id of a permit in flight has 1 to " + std::to_string(kHoldIdBytesMax) +
                                                 " bytes; this one has " + std::to_string(id.size())};
 }
 
@@ -88,11 +84,13 @@ std::optional<Error> refuse_wait(const Charge& charge) {
   return refuse_charge(charge);
 }
 
-std::optional<Error> refuse_negative(std::span<const Charge> charges) {
+// For calls that refund nothing.
+std::optional<Error> refuse_costs(std::span<const Charge> charges, std::size_t charges_max) {
+  if (auto wrong = refuse_charges(charges, charges_max)) return wrong;
   for (const Charge& charge : charges) {
     if (charge.cost < 0) {
       return Error{ErrorCode::out_of_range,
-                   "the cost must be 0 or more, not " + std::to_string(charge.cost) + "; give_back() refunds permits"};
+                   "the cost must be 0 or more, not " + std::to_string(charge.cost) + "; refund() refunds permits"};
     }
   }
   return {};
@@ -103,26 +101,29 @@ std::optional<Error> refuse_negative(std::span<const Charge> charges) {
 // Hidden: the shared library exports none of it.
 struct [[gnu::visibility("hidden")]] Limiter::Impl {
   std::optional<Limit> own;
-  std::unique_ptr<MemoryStore> store;
-  std::shared_ptr<SharedStore> shared;  // if set, the calls go to it; it uses `store` for its fallback
-  const Clock& clock;                   // the one that `store` uses
-  std::shared_ptr<WaitQueue> waits;     // shared with calls that wait while the limiter is destroyed
-  std::unique_ptr<Sweeper> sweeper;
+  std::unique_ptr<store::MemoryStore> memory;
+  std::shared_ptr<store::Store> shared;       // null: none
+  store::Store& store;                        // decides: the shared one, which may use `memory` meanwhile, or `memory`
+  const Clock& clock;                         // the one that `memory` uses
+  std::shared_ptr<limiter::WaitQueue> waits;  // shared with calls that wait while the limiter is destroyed
+  std::unique_ptr<limiter::Sweeper> sweeper;
   const pid_t process = getpid();
 
-  Impl(std::unique_ptr<MemoryStore> opened, const LimiterOptions& options, std::optional<Limit> limit)
+  Impl(std::unique_ptr<store::MemoryStore> opened, const LimiterOptions& options, std::optional<Limit> limit)
       : own(std::move(limit)),
-        store(std::move(opened)),
+        memory(std::move(opened)),
         shared(options.shared),
-        clock(store->clock()),
-        waits(std::make_shared<WaitQueue>(options.waiters_max, clock, [this](const Charge& charge, std::int64_t now) {
-          return guarded([&] { return shared ? shared->check(charge) : store->check(charge, now); });
-        })) {
-    if (shared) shared->use(*store);
+        store(shared ? *shared : *memory),
+        clock(memory->clock()),
+        waits(std::make_shared<limiter::WaitQueue>(options.waiters_max, clock,
+                                                   [this](const Charge& charge, std::int64_t now) {
+                                                     return guarded([&] { return store.check(charge, now); });
+                                                   })) {
+    store.use(*memory);
     if (options.sweeping == Sweeping::in_background) {
-      sweeper = std::make_unique<Sweeper>(clock, [this] {
+      sweeper = std::make_unique<limiter::Sweeper>(clock, [this] {
         sweep();
-        return store->sweep_rest();
+        return memory->sweep_rest();
       });
     }
   }
@@ -132,19 +133,19 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
       waits->close();
     } else {  // after a fork: the child has no such threads, and destroying what they sleep on would block forever
       static_cast<void>(sweeper.release());
-      static_cast<void>(new std::shared_ptr<WaitQueue>(std::move(waits)));
+      static_cast<void>(new std::shared_ptr<limiter::WaitQueue>(std::move(waits)));
     }
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   static Result<std::unique_ptr<Impl>> open(LimiterOptions options, std::optional<Limit> limit) {
-    auto store = MemoryStore::open({.keys = options.keys,
-                                    .log_bytes = options.log_bytes,
-                                    .memory = options.memory,
-                                    .file = options.file,
-                                    .find_calendar = find_calendar},
-                                   options.clock);
+    auto store = store::MemoryStore::open({.keys = options.keys,
+                                           .log_bytes = options.log_bytes,
+                                           .memory = options.memory,
+                                           .file = options.file,
+                                           .find_calendar = limiter::find_calendar},
+                                          options.clock);
     if (!store) return fail(std::move(store.error()));
     return std::make_unique<Impl>(*std::move(store), options, std::move(limit));
   }
@@ -158,16 +159,10 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   }
 
   std::int64_t now() const { return clock.now().count(); }
-  // The time of a store call.
-  std::int64_t ask_at() const {
-    if (before_store != nullptr) before_store();
-    return now();
-  }
-
   bool sweep() {
     try {
-      return store->sweep(now());
-    } catch (const std::exception&) {  // out of memory: next time
+      return memory->sweep(now());
+    } catch (const std::exception&) {  // out of memory: try again next time
       return true;
     }
   }
@@ -175,8 +170,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   // A run of sound charges. If memory runs out, every result is an error, though some may have been charged.
   void check_many(std::span<const Charge> charges, std::int64_t at, std::span<Result<Decision>> answers) {
     try {
-      if (shared) return shared->check_many(charges, answers);
-      store->check_many(charges, at, answers);
+      store.check_many(charges, at, answers);
     } catch (const std::exception&) {
       for (Result<Decision>& answer : answers) answer = fail(ErrorCode::exhausted, "out of memory");
     }
@@ -185,18 +179,16 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   Result<Decision> charge(const Charge& asked) {
     return guarded([&]() -> Result<Decision> {
       if (auto wrong = refuse_charge(asked)) return fail(std::move(*wrong));
-      const StoredCharges stored({&asked, 1});
+      const base::StoredCharges stored({&asked, 1});
       const Charge& charge = stored.all()[0];
-      if (before_store != nullptr) before_store();
-      auto decision = shared ? shared->check(charge) : store->check(charge, now());
+      auto decision = store.check(charge, now());
       if (charge.cost < 0) waits->hurry(charge.key);
       return decision;
     });
   }
 
   Result<Verdict> charge_once(std::string_view name, std::span<const Charge> charges, Micros lasts) {
-    auto verdict = shared ? shared->charge(charges, {.name = name, .lasts = lasts})
-                          : store->charge(charges, ask_at(), {.name = name, .lasts = lasts});
+    auto verdict = store.charge(charges, now(), {.name = name, .lasts = lasts});
     hurry(charges);
     return verdict;
   }
@@ -209,7 +201,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   }
 
   Result<bool> reset(std::string_view stored) {
-    auto found = shared ? shared->reset(stored) : store->reset(stored, ask_at());
+    auto found = store.reset(stored, now());
     waits->hurry(stored);
     return found;
   }
@@ -242,10 +234,9 @@ Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::i
 Result<Verdict> Limiter::check_all(std::span<const Charge> asked) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_charges(asked, kChargesMax)) return fail(std::move(*wrong));
-    const StoredCharges stored(asked);
-    const std::span<const Charge> charges = stored.all();
-    auto verdict = impl_->shared ? impl_->shared->charge(charges) : impl_->store->charge(charges, impl_->ask_at());
-    impl_->hurry(charges);
+    const base::StoredCharges stored(asked);
+    auto verdict = impl_->store.charge(stored.all(), impl_->now());
+    impl_->hurry(stored.all());
     return verdict;
   });
 }
@@ -254,8 +245,8 @@ Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge>
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(asked, kChargesMax)) return fail(std::move(*wrong));
-    const StoredCharges stored(asked);
-    OnceName name;
+    const base::StoredCharges stored(asked);
+    base::OnceName name;
     for (const Charge& charge : stored.all()) {
       name.add(std::to_string(static_cast<int>(charge.limit->algorithm)).append(charge.key), charge.cost);
     }
@@ -267,31 +258,28 @@ Result<Verdict> Limiter::charge_once(std::string_view name, std::span<const Char
   return guarded([&] { return impl_->charge_once(name, charges, kRequestIdLasts); });
 }
 
-Result<Limiter::Judgement> Limiter::judge(std::span<const Charge> charges, std::span<Decision> decisions) noexcept {
-  return guarded([&]() -> Result<Judgement> {
-    const std::int64_t now = impl_->ask_at();
+Result<bool> Limiter::charge_into(std::span<const Charge> charges, std::span<Decision> decisions,
+                                  Micros& now) noexcept {
+  return guarded([&]() -> Result<bool> {
+    now = Micros{impl_->now()};
     if (charges.size() == 1) {
-      auto decision = impl_->shared ? impl_->shared->check(charges[0]) : impl_->store->check(charges[0], now);
+      auto decision = impl_->store.check(charges[0], now.count());
       if (!decision) return fail(std::move(decision.error()));
       decisions[0] = *decision;
       impl_->hurry(charges);
-      return Judgement{decision->allowed, 0, Micros{now}};
+      return decision->allowed;
     }
-    const auto judged =
-        impl_->shared ? impl_->shared->judge(charges, decisions) : impl_->store->judge(charges, now, decisions);
-    if (!judged) return fail(judged.error());
-    impl_->hurry(charges);
-    return Judgement{judged->allowed, judged->binding, Micros{now}};
+    auto allowed = impl_->store.charge_into(charges, now.count(), decisions);
+    if (allowed) impl_->hurry(charges);
+    return allowed;
   });
 }
 
 Result<Verdict> Limiter::overdraw(std::span<const Charge> asked) noexcept {
   return guarded([&]() -> Result<Verdict> {
-    if (auto wrong = refuse_charges(asked, kChargesMax)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_negative(asked)) return fail(std::move(*wrong));
-    const StoredCharges stored(asked);
-    const std::span<const Charge> charges = stored.all();
-    return impl_->shared ? impl_->shared->overdraw(charges) : impl_->store->overdraw(charges, impl_->ask_at());
+    if (auto wrong = refuse_costs(asked, kChargesMax)) return fail(std::move(*wrong));
+    const base::StoredCharges stored(asked);
+    return impl_->store.overdraw(stored.all(), impl_->now());
   });
 }
 
@@ -302,9 +290,9 @@ std::vector<Result<Decision>> Limiter::check_many(std::span<const Charge> charge
 }
 
 Micros Limiter::check_many(std::span<const Charge> asked, std::vector<Result<Decision>>& answers) noexcept {
-  const StoredCharges stored(asked);
+  const base::StoredCharges stored(asked);
   const std::span<const Charge> charges = stored.all();
-  const std::int64_t now = impl_->ask_at();
+  const std::int64_t now = impl_->now();
   answers.resize(charges.size(), Decision{});
   // Charges with errors split the others into runs that the store decides together.
   std::size_t from = 0;
@@ -328,9 +316,8 @@ Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcep
     if (limit.algorithm != Algorithm::concurrency) return check(key, limit, 0);
     if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-    const StoredKey stored(key);
-    const Charge peek{.key = stored, .limit = &limit, .cost = 0};
-    return impl_->shared ? impl_->shared->acquire(peek, {}) : impl_->store->acquire(peek, {}, impl_->ask_at());
+    const base::StoredKey stored(key);
+    return impl_->store.acquire({.key = stored, .limit = &limit, .cost = 0}, {}, impl_->now());
   });
 }
 
@@ -341,17 +328,16 @@ Result<Decision> Limiter::preview(std::string_view key, const Limit& limit, std:
 Result<Decision> Limiter::preview(const Charge& asked) noexcept {
   return guarded([&]() -> Result<Decision> {
     if (auto wrong = refuse_charge(asked)) return fail(std::move(*wrong));
-    const StoredCharges stored({&asked, 1});
-    const Charge& charge = stored.all()[0];
-    return impl_->shared ? impl_->shared->preview(charge) : impl_->store->preview(charge, impl_->ask_at());
+    const base::StoredCharges stored({&asked, 1});
+    return impl_->store.preview(stored.all()[0], impl_->now());
   });
 }
 
-Result<Decision> Limiter::give_back(std::string_view key, std::int64_t permits) noexcept {
-  return impl_->with_own([&](const Limit& own) { return give_back(key, own, permits); });
+Result<Decision> Limiter::refund(std::string_view key, std::int64_t permits) noexcept {
+  return impl_->with_own([&](const Limit& own) { return refund(key, own, permits); });
 }
 
-Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, std::int64_t permits) noexcept {
+Result<Decision> Limiter::refund(std::string_view key, const Limit& limit, std::int64_t permits) noexcept {
   return guarded([&]() -> Result<Decision> {
     if (permits < 0) return fail(ErrorCode::out_of_range, "a negative number of permits cannot be refunded");
     return check(key, limit, -permits);
@@ -361,7 +347,7 @@ Result<Decision> Limiter::give_back(std::string_view key, const Limit& limit, st
 Result<bool> Limiter::reset(std::string_view key) noexcept {
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
-    return impl_->reset(StoredKey(key));
+    return impl_->reset(base::StoredKey(key));
   });
 }
 
@@ -384,9 +370,8 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, con
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
     if (cost < 1) return fail(ErrorCode::out_of_range, "acquire at least 1 permit; peek() looks without acquiring");
-    const StoredKey stored(key);
-    const Charge charge{.key = stored, .limit = &limit, .cost = cost};
-    return impl_->shared ? impl_->shared->acquire(charge, id) : impl_->store->acquire(charge, id, impl_->ask_at());
+    const base::StoredKey stored(key);
+    return impl_->store.acquire({.key = stored, .limit = &limit, .cost = cost}, id, impl_->now());
   });
 }
 
@@ -394,8 +379,8 @@ Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcep
   return guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
-    const StoredKey stored(key);
-    return impl_->shared ? impl_->shared->release(stored, id) : impl_->store->release(stored, id, impl_->ask_at());
+    const base::StoredKey stored(key);
+    return impl_->store.release(stored, id, impl_->now());
   });
 }
 
@@ -408,8 +393,8 @@ Result<Decision> Limiter::wait(std::string_view key, const Limit& limit, Micros 
   return guarded([&]() -> Result<Decision> {
     const Charge charge{.key = key, .limit = &limit, .cost = options.cost};
     if (auto wrong = refuse_wait(charge)) return fail(std::move(*wrong));
-    const StoredCharges stored({&charge, 1});
-    return wait_here(impl_->waits, stored.all()[0], deadline, options.stop);
+    const base::StoredCharges stored({&charge, 1});
+    return limiter::wait_here(impl_->waits, stored.all()[0], deadline, options.stop);
   });
 }
 
@@ -425,7 +410,7 @@ WaitId Limiter::wait_async(std::string_view key, const Limit& limit, Micros dead
   WaitId id = 0;
   const Result<Decision> sound = guarded([&]() -> Result<Decision> {
     if (auto wrong = refuse_wait(charge)) return fail(std::move(*wrong));
-    const StoredCharges stored({&charge, 1});
+    const base::StoredCharges stored({&charge, 1});
     id = impl_->waits->wait(stored.all()[0], deadline, std::move(callback));
     return Decision{};
   });
@@ -438,14 +423,11 @@ std::size_t Limiter::waiting() const noexcept { return impl_->waits->size(); }
 
 Result<Reservation> Limiter::reserve(std::span<const Charge> asked, const ReserveOptions& options) noexcept {
   return guarded([&]() -> Result<Reservation> {
-    Reservation reservation{.id = options.id.empty() ? random_id() : std::string(options.id)};
+    Reservation reservation{.id = options.id.empty() ? base::random_id() : std::string(options.id)};
     if (auto wrong = refuse_request_id(reservation.id, options.lasts)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_charges(asked, kReservedMax)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_negative(asked)) return fail(std::move(*wrong));
-    const StoredCharges stored(asked);
-    const std::span<const Charge> charges = stored.all();
-    auto verdict = impl_->shared ? impl_->shared->reserve(charges, reservation.id, options.lasts)
-                                 : impl_->store->reserve(charges, reservation.id, options.lasts, impl_->ask_at());
+    if (auto wrong = refuse_costs(asked, kReservedMax)) return fail(std::move(*wrong));
+    const base::StoredCharges stored(asked);
+    auto verdict = impl_->store.reserve(stored.all(), reservation.id, options.lasts, impl_->now());
     if (!verdict) return fail(std::move(verdict.error()));
     reservation.verdict = *std::move(verdict);
     return reservation;
@@ -455,13 +437,10 @@ Result<Reservation> Limiter::reserve(std::span<const Charge> asked, const Reserv
 Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> asked) noexcept {
   return guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, kRequestIdLasts)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_charges(asked, kReservedMax)) return fail(std::move(*wrong));
-    if (auto wrong = refuse_negative(asked)) return fail(std::move(*wrong));
-    const StoredCharges stored(asked);
-    const std::span<const Charge> actual = stored.all();
-    auto verdict =
-        impl_->shared ? impl_->shared->commit(actual, id) : impl_->store->commit(actual, id, impl_->ask_at());
-    for (const Charge& charge : actual) impl_->waits->hurry(charge.key);  // the unused part was refunded
+    if (auto wrong = refuse_costs(asked, kReservedMax)) return fail(std::move(*wrong));
+    const base::StoredCharges stored(asked);
+    auto verdict = impl_->store.commit(stored.all(), id, impl_->now());
+    for (const Charge& charge : stored.all()) impl_->waits->hurry(charge.key);  // the unused part was refunded
     return verdict;
   });
 }
@@ -475,10 +454,10 @@ Result<Verdict> Limiter::cancel(std::string_view id, std::span<const Charge> res
 }
 
 bool Limiter::sweep() noexcept { return impl_->sweep(); }
-std::size_t Limiter::size() const noexcept { return impl_->store->size(); }
+std::size_t Limiter::size() const noexcept { return impl_->memory->size(); }
 
 LimiterStats Limiter::stats() const noexcept {
-  table::Table& table = impl_->store->table();
+  table::Table& table = impl_->memory->table();
   const table::Counters counters = table.counters();
   return {.keys = table.size(),
           .capacity = table::keys_of(table.pages()),
@@ -490,7 +469,7 @@ LimiterStats Limiter::stats() const noexcept {
 }
 Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 
-std::uint32_t Limiter::nodes() const noexcept { return impl_->shared ? impl_->shared->nodes() : 0; }
+std::uint32_t Limiter::nodes() const noexcept { return impl_->store.nodes(); }
 
 Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) noexcept {
   return guarded([&]() -> Result<Limiter> {

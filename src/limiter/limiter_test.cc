@@ -7,13 +7,15 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-namespace weir::limiter_test {
+#include "base/folder_fixture.h"
+#include "on_threads.h"
+
+namespace weir::limiter::limiter_test {
 namespace {
 
 std::shared_ptr<ManualClock> clock_at(std::int64_t us) { return std::make_shared<ManualClock>(Micros{us}); }
@@ -43,13 +45,13 @@ TEST(Limiter, SaysWhatIsWrongWithTheText) {
   EXPECT_FALSE(make_limiter("fixed_window", "10/s burst 5"));
 }
 
-TEST(Limiter, PeeksGivesBackAndResets) {
+TEST(Limiter, PeeksRefundsAndResets) {
   auto limiter = make_limiter("fixed_window", "5/minute", {.clock = clock_at(0)});
   limiter->check("k", 4);
   EXPECT_EQ(limiter->peek("k")->remaining, 1);
-  EXPECT_EQ(limiter->peek("k")->remaining, 1) << "a peek spends nothing";
-  EXPECT_EQ(limiter->give_back("k", 3)->remaining, 4);
-  EXPECT_EQ(limiter->give_back("k", 300)->remaining, 5) << "never beyond full";
+  EXPECT_EQ(limiter->peek("k")->remaining, 1) << "a peek charges nothing";
+  EXPECT_EQ(limiter->refund("k", 3)->remaining, 4);
+  EXPECT_EQ(limiter->refund("k", 300)->remaining, 5) << "never beyond full";
   limiter->check("k", 5);
   EXPECT_TRUE(*limiter->reset("k"));
   EXPECT_FALSE(*limiter->reset("k"));
@@ -64,7 +66,7 @@ TEST(Limiter, ChargesOneRequestToSeveralLimits) {
   const auto verdict = limiter.check_all(charges);
   EXPECT_FALSE(verdict->allowed) << "only 4 are left of 10 a second";
   EXPECT_EQ(verdict->binding, 0u);
-  EXPECT_EQ(verdict->decisions[1].remaining, 6) << "a denial charges nobody";
+  EXPECT_EQ(verdict->decisions[1].remaining, 6) << "a denial charges no limit";
 }
 
 TEST(Limiter, ChecksManyRequestsAtOneTime) {
@@ -78,7 +80,7 @@ TEST(Limiter, ChecksManyRequestsAtOneTime) {
   EXPECT_FALSE(answers[3]->allowed);
 }
 
-TEST(Limiter, HoldsPermitsUntilTheyAreReleasedOrLapse) {
+TEST(Limiter, KeepsPermitsInFlightUntilTheyAreReleasedOrExpire) {
   const auto clock = clock_at(0);
   auto limiter = make_limiter("concurrency", "2 concurrent for 30s", {.clock = clock});
   EXPECT_TRUE(limiter->acquire("db", "a")->allowed);
@@ -93,7 +95,7 @@ TEST(Limiter, HoldsPermitsUntilTheyAreReleasedOrLapse) {
   EXPECT_FALSE(*limiter->release("db", "b"));
   EXPECT_TRUE(limiter->acquire("db", "c")->allowed);
   clock->advance(Micros{30'000'000});
-  EXPECT_EQ(limiter->peek("db")->remaining, 2) << "nobody released them";
+  EXPECT_EQ(limiter->peek("db")->remaining, 2) << "they expired without a release";
 }
 
 TEST(Limiter, RefusesWhatItCannotCount) {
@@ -104,7 +106,7 @@ TEST(Limiter, RefusesWhatItCannotCount) {
   EXPECT_NE(too_long.error().message.find("4097 bytes"), std::string::npos) << too_long.error().message;
   EXPECT_FALSE(limiter->check(std::string(1 << 20, 'k')));
   EXPECT_FALSE(limiter->acquire("k", "a")) << "a rate is checked, not acquired";
-  EXPECT_FALSE(limiter->give_back("k", -1));
+  EXPECT_FALSE(limiter->refund("k", -1));
   EXPECT_FALSE(limiter->check_all({}));
   const Limit limit = compile("5/minute").value();
   EXPECT_FALSE(limiter->check_all(std::vector<Charge>(kChargesMax + 1, Charge{"k", &limit, 1})));
@@ -127,7 +129,7 @@ TEST(Limiter, RefusesWhatItCannotCount) {
   EXPECT_EQ(Limiter().check("k").error().message, "this limiter has no default limit: pass one with the call");
 }
 
-TEST(Limiter, AnswersAnyCost) {
+TEST(Limiter, AcceptsAnyCost) {
   auto limiter = make_limiter("token_bucket", "10/s", {.clock = clock_at(0)});
   for (const std::int64_t cost : {INT64_MAX, INT64_MAX - 1, std::int64_t{11}}) {
     const auto decision = limiter->check("k", cost);
@@ -141,13 +143,9 @@ TEST(Limiter, CanBeMovedAndUsedFromManyThreads) {
   auto made = make_limiter("sliding_log", "500/minute", {.clock = clock_at(0)});
   Limiter limiter = std::move(*made);
   std::atomic<int> admitted{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (int k = 0; k < 300; ++k) admitted += limiter.check("k")->allowed ? 1 : 0;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::on_threads(4, [&](int) {
+    for (int k = 0; k < 300; ++k) admitted += limiter.check("k")->allowed ? 1 : 0;
+  });
   EXPECT_EQ(admitted, 500);
 }
 
@@ -161,10 +159,10 @@ TEST(Limiter, ChargesARepeatedRequestOnce) {
   EXPECT_TRUE(again->allowed);
   EXPECT_EQ(again->decisions[0].remaining, 2);
   EXPECT_FALSE(limiter.check_once("b", three)->allowed);
-  limiter.give_back("k", five, 3);
+  limiter.refund("k", five, 3);
   EXPECT_TRUE(limiter.check_once("b", three)->allowed) << "what was denied may try again";
   clock->advance(kRequestIdLasts);
-  EXPECT_FALSE(limiter.check_once("a", three)->allowed) << "forgotten: it is charged like a new one";
+  EXPECT_FALSE(limiter.check_once("a", three)->allowed) << "the id has expired: this is a new request";
 
   EXPECT_EQ(limiter.check_once("", three).error().code, ErrorCode::invalid_argument);
   EXPECT_FALSE(limiter.check_once(std::string(kRequestIdBytesMax + 1, 'i'), three));
@@ -219,7 +217,7 @@ TEST(Limiter, RefusesReservationsThatMakeNoSense) {
   EXPECT_FALSE(limiter.commit("nobody", {&negative, 1}));
 }
 
-TEST(Limiter, LeavesAnAbandonedReservationSpent) {
+TEST(Limiter, LeavesAnAbandonedReservationCharged) {
   const auto clock = clock_at(0);
   Limiter limiter({.clock = clock});
   const Limit limit = compile("10/day", Algorithm::sliding_log).value();
@@ -230,7 +228,7 @@ TEST(Limiter, LeavesAnAbandonedReservationSpent) {
   EXPECT_EQ(limiter.peek("k", limit)->remaining, 6);
 }
 
-TEST(Limiter, TellsThoseWhoWaitWhatAReservationGaveBack) {
+TEST(Limiter, WakesWaitersWhenAReservationIsRefunded) {
   auto limiter = make_limiter("token_bucket", "10/hour burst 10", {.clock = clock_at(0)});
   const Limit limit = compile("10/hour burst 10").value();
   const Charge work{"k", &limit, 10};
@@ -243,12 +241,12 @@ TEST(Limiter, TellsThoseWhoWaitWhatAReservationGaveBack) {
   canceller.join();
 }
 
-// Each test has its own file, removed at the end.
+// Each test has its own file.
 class LimiterFile : public testing::Test {
  protected:
-  void TearDown() override { std::remove(path_.c_str()); }
   LimiterOptions options() const { return {.keys = 1000, .file = path_, .sweeping = Sweeping::by_hand}; }
-  const std::string path_ = testing::TempDir() + "weir_limiter_" + std::to_string(getpid()) + ".state";
+  const base::TestFolder folder_;
+  const std::string path_ = folder_.at("state");
 };
 
 TEST_F(LimiterFile, OutlivesTheLimiterAndIsShared) {
@@ -296,7 +294,7 @@ TEST_F(LimiterFile, CanBeUsedByAChildThatInheritedIt) {
   if (child == 0) {
     alarm(60);
     const bool counts = limiter->check("k", 4)->allowed;
-    const bool refuses = !limiter->wait("full", Micros::max()) && limiter->give_back("full", 1);
+    const bool refuses = !limiter->wait("full", Micros::max()) && limiter->refund("full", 1);
     limiter.reset();  // does not wait for threads that the child does not have
     _exit(counts && refuses ? 0 : 1);
   }
@@ -306,7 +304,7 @@ TEST_F(LimiterFile, CanBeUsedByAChildThatInheritedIt) {
   EXPECT_EQ(limiter->peek("k")->remaining, 6);
 }
 
-TEST(Limiter, ForgetsWhatHasRecovered) {
+TEST(Limiter, RemovesRecoveredKeys) {
   const auto clock = clock_at(1'000'000'000);
   for (const Sweeping sweeping : {Sweeping::in_background, Sweeping::by_hand}) {
     Limiter limiter({.clock = clock, .keys = 1000, .sweeping = sweeping});
@@ -368,4 +366,4 @@ TEST(Limiter, OverdrawsAtMostToFull) {
 }
 
 }  // namespace
-}  // namespace weir::limiter_test
+}  // namespace weir::limiter::limiter_test

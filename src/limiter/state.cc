@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <ctime>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -16,7 +15,7 @@
 #include "table/contents.h"
 #include "table/resize.h"
 
-namespace weir {
+namespace weir::limiter {
 namespace {
 
 constexpr std::size_t kLimitsShown = 20;
@@ -37,7 +36,7 @@ std::string seconds(std::int64_t us) {
 std::string quota_text(const Limit& limit) {
   Quota quota{.algorithm = limit.algorithm, .permits = limit.permits, .period = Micros{limit.period_us}};
   if (limit.calendar) quota.calendar = {limit.calendar->unit(), limit.calendar->zone_name()};
-  if (is_bucket(limit.algorithm) && limit.capacity != limit.permits) quota.burst = limit.capacity;
+  if (algorithm::is_bucket(limit.algorithm) && limit.capacity != limit.permits) quota.burst = limit.capacity;
   return to_string(quota);
 }
 
@@ -55,15 +54,6 @@ std::string grouped(std::uint64_t number) {
 std::string mebibytes(std::uint64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  return text;
-}
-
-std::string date(std::int64_t us) {
-  const std::time_t seconds = us / 1'000'000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &parts);
   return text;
 }
 
@@ -102,7 +92,7 @@ std::string row(std::string_view name, const std::string& value) {
 
 std::string use_text(const table::Contents& contents) {
   if (contents.is_in_use()) return "yes; the numbers below change while they are read";
-  return contents.was_clean() ? "no" : "no; it was not closed cleanly, the next server that opens it repairs it";
+  return contents.was_clean() ? "no" : "no; it was not closed cleanly: the next server that opens it repairs it";
 }
 
 using Shares = std::map<std::pair<Algorithm, std::string>, std::uint64_t>;
@@ -137,10 +127,11 @@ std::string totals_text(const table::Totals& totals, const table::Region& region
     text += row("compact",
                 grouped(totals.compact) + " logs were compacted to two counts, as the arena was full; raise --memory");
   }
-  text += row("evicted",
-              grouped(totals.evicted) + " live keys; " + grouped(totals.early) + " requests of new keys denied early");
-  if (totals.no_room > 0) text += row("no_room", grouped(totals.no_room) + " requests denied; raise --keys");
-  text += row("swept", grouped(totals.swept) + " expired keys");
+  text += row("evicted", grouped(totals.counters.evicted) + " live keys; " + grouped(totals.counters.early) +
+                             " requests of new keys denied early");
+  if (totals.counters.no_room > 0)
+    text += row("no_room", grouped(totals.counters.no_room) + " requests denied; raise --keys");
+  text += row("swept", grouped(totals.counters.swept) + " expired keys");
   if (totals.unreadable > 0) text += row("damaged", grouped(totals.unreadable) + " unreadable slots");
   return text;
 }
@@ -158,9 +149,9 @@ Result<std::string> inspect_state(const std::string& path) {
   const table::Header& header = region.header();
   std::string text = path + ": state file, " + mebibytes(region.bytes()) + "\n";
   text += row("layout", std::to_string(header.version));
-  text += row("created", date(header.created_us));
+  text += row("created", table::time_text(header.created_us));
   text += row("in use", use_text(**contents));
-  text += row("time", date((*contents)->now()) + "; last used " + date(header.latest_us));
+  text += row("time", table::time_text((*contents)->now()) + "; last used " + table::time_text(header.latest_us));
   return text + totals_text(totals, region) + limits_text(shares);
 }
 
@@ -184,4 +175,4 @@ Result<std::string> resize_state(const std::string& path, const StateSize& size)
          "keys: " + grouped(resized->kept) + " kept, " + grouped(resized->dropped) + " dropped (expired)\n";
 }
 
-}  // namespace weir
+}  // namespace weir::limiter

@@ -9,7 +9,7 @@
 
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::limiter {
 
 // inspect_state()
 //
@@ -30,4 +30,4 @@ struct StateSize {
 };
 Result<std::string> resize_state(const std::string& path, const StateSize& size);
 
-}  // namespace weir
+}  // namespace weir::limiter

@@ -6,30 +6,23 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "base/folder_fixture.h"
 #include "table/table.h"
 #include "weir/limit.h"
 
-namespace weir::state_test {
+namespace weir::limiter::state_test {
 namespace {
-
-namespace fs = std::filesystem;
 
 class State : public ::testing::Test {
  protected:
   State() {
-    std::string folder = (fs::temp_directory_path() / "weir_state_test_XXXXXX").string();
-    folder_ = mkdtemp(folder.data());
-    path_ = (folder_ / "state").string();
     auto table = table::Table::open({.file = path_, .keys = 1'000});
     EXPECT_TRUE(table) << table.error().message;
     table_ = std::move(*table);
   }
-  ~State() override { fs::remove_all(folder_); }
 
   void charge(const std::string& key, std::string_view quota, std::int64_t cost) {
     const auto limit = compile(quota);
@@ -49,8 +42,8 @@ class State : public ::testing::Test {
     return text;
   }
 
-  fs::path folder_;
-  std::string path_;
+  const base::TestFolder folder_;
+  const std::string path_ = folder_.at("state");
   std::unique_ptr<table::Table> table_;
 };
 
@@ -99,7 +92,7 @@ TEST_F(State, NamesThePhaseOfWindowsThatHaveOne) {
   EXPECT_TRUE(has(lines, "\"quota\":\"5/10year\",\"phase\":21600.000007,\"limit\":5,\"used\":2")) << lines;
 }
 
-TEST_F(State, IsResizedOnlyWhenNobodyUsesIt) {
+TEST_F(State, IsResizedOnlyWhileNoProcessUsesIt) {
   charge("a", "5/day", 3);
   EXPECT_TRUE(has(message_of(resize_state(path_, {.keys = 5'000})), "is in use"));
   table_.reset();
@@ -111,11 +104,11 @@ TEST_F(State, IsResizedOnlyWhenNobodyUsesIt) {
 }
 
 TEST_F(State, OfAnotherKindIsRefused) {
-  for (const auto& result : {inspect_state(folder_.string()), resize_state(folder_.string(), {})}) {
+  for (const auto& result : {inspect_state(folder_.path()), resize_state(folder_.path(), {})}) {
     EXPECT_TRUE(has(message_of(result), "is a directory")) << message_of(result);
   }
   EXPECT_TRUE(has(message_of(inspect_state(path_ + "2")), "no such state file"));
 }
 
 }  // namespace
-}  // namespace weir::state_test
+}  // namespace weir::limiter::state_test

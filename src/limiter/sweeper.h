@@ -11,7 +11,7 @@
 
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::limiter {
 
 class Sweeper {
  public:
@@ -44,4 +44,4 @@ class Sweeper {
   std::thread thread_;  // last: it uses all of the above
 };
 
-}  // namespace weir
+}  // namespace weir::limiter

@@ -12,7 +12,7 @@
 #include "algorithm/division.h"
 #include "base/fiber.h"
 
-namespace weir {
+namespace weir::limiter {
 namespace {
 
 constexpr std::int64_t kDue = INT64_MIN;  // a timer that has fired
@@ -26,22 +26,24 @@ Result<Decision> refusal(ErrorCode code, const char* text) noexcept {
   }
 }
 
-std::int64_t saturate(Wide value) { return value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value); }
+std::int64_t saturate(algorithm::Wide value) {
+  return value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value);
+}
 
 // A lower bound on the wait after the first of a line has passed, if `cost` further permits must pass. It is exact
 // for buckets and never too long for the others.
-Wide soonest_after(const Limit& limit, std::int64_t first, std::int64_t cost) {
-  const Wide whole = Wide{first} + cost - 1;
+algorithm::Wide soonest_after(const Limit& limit, std::int64_t first, std::int64_t cost) {
+  const algorithm::Wide whole = algorithm::Wide{first} + cost - 1;
   switch (limit.algorithm) {
     case Algorithm::token_bucket:
     case Algorithm::leaky_meter:
     case Algorithm::leaky_bucket:
-      return Wide{cost} * limit.weight / limit.rate;
+      return algorithm::Wide{cost} * limit.weight / limit.rate;
     case Algorithm::fixed_window:  // the first waits for the start of a window
     case Algorithm::sliding_log:
       return whole / limit.permits * limit.period_us;
     case Algorithm::sliding_window:  // the first may pass late in a window
-      return std::max<Wide>(whole / limit.permits - 1, 0) * limit.period_us;
+      return std::max<algorithm::Wide>(whole / limit.permits - 1, 0) * limit.period_us;
     case Algorithm::concurrency:
       break;
   }
@@ -74,7 +76,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
       answer = refusal(ErrorCode::unavailable, "this limiter was opened before fork(): open it again to wait");
     } else {
       const auto before = peek_before(charge, clock_.now().count());
-      const Fibers::Pinned pinned;
+      const base::Fibers::Pinned pinned;
       const auto lock = enter();
       id = ++last_id_;
       waiting_.store(waiters_.size() + 1);  // before the charge: a concurrent refund must see this waiter
@@ -86,7 +88,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
   } catch (const std::system_error&) {
     answer = refusal(ErrorCode::unavailable, "cannot start the thread that serves waiting callers");
   }
-  if (owes) give_back(charge);
+  if (owes) refund(charge);
   if (!answer) return id;
   callback(*std::move(answer));
   return 0;
@@ -99,8 +101,8 @@ std::unique_lock<std::mutex> WaitQueue::enter() const {
   return std::unique_lock(mutex_);
 }
 
-// A leaky bucket charges every caller that may wait, so this asks it first how long the wait would be. Nothing for
-// the other algorithms.
+// A leaky bucket charges every caller that may wait, so this peeks first how long the wait would be. Returns nothing
+// for the other algorithms.
 std::optional<Result<Decision>> WaitQueue::peek_before(const Charge& charge, std::int64_t now) const {
   const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;
   if (!queues || charge.cost > charge.limit->capacity) return std::nullopt;
@@ -180,7 +182,8 @@ WaitQueue::Try WaitQueue::stand_behind(const Line& line, const Charge& charge, s
   const std::int64_t first = waiters_.find(*line.ids.begin())->second.cost;
   const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;  // permits come when all before have drained
   const std::int64_t after_first = queues ? line.cost : line.cost - first + charge.cost;
-  const std::int64_t turn_us = saturate(Wide{line.first_turn} + soonest_after(*charge.limit, first, after_first));
+  const std::int64_t turn_us =
+      saturate(algorithm::Wide{line.first_turn} + soonest_after(*charge.limit, first, after_first));
   if (turn_us > deadline_us) return {.outcome = Try::Outcome::answered, .answer = denial(charge, turn_us, now)};
   return {.timer_us = deadline_us, .turn_us = turn_us};
 }
@@ -250,7 +253,7 @@ void WaitQueue::set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us) {
 }
 
 // Call without the lock.
-void WaitQueue::give_back(const Charge& charge) {
+void WaitQueue::refund(const Charge& charge) {
   static_cast<void>(charge_now_({charge.key, charge.limit, -charge.cost}, clock_.now().count()));
   const auto lock = enter();
   hurry_line({charge.limit->algorithm, charge.key});
@@ -258,7 +261,7 @@ void WaitQueue::give_back(const Charge& charge) {
 
 void WaitQueue::answer_all(Waiters& done) {
   for (auto& [id, waiter] : done) {
-    if (waiter.owes) give_back({waiter.key, &waiter.limit, waiter.cost});
+    if (waiter.owes) refund({waiter.key, &waiter.limit, waiter.cost});
     waiter.callback(*std::move(waiter.answer));
   }
 }
@@ -282,7 +285,7 @@ bool WaitQueue::cancel(WaitId id) noexcept {
   if (is_forked()) return false;
   Waiters done;
   {
-    const Fibers::Pinned pinned;
+    const base::Fibers::Pinned pinned;
     const auto lock = enter();
     const auto place = waiters_.find(id);
     if (place == waiters_.end()) return false;
@@ -364,7 +367,7 @@ void WaitQueue::close() noexcept {
   sleeper_.wake();
   if (thread_.joinable()) thread_.join();
   for (auto& [id, waiter] : left) {
-    if (waiter.is_charged) give_back({waiter.key, &waiter.limit, waiter.cost});
+    if (waiter.is_charged) refund({waiter.key, &waiter.limit, waiter.cost});
     waiter.callback(refusal(ErrorCode::unavailable, "the limiter was closed before a permit was available"));
   }
 }
@@ -374,7 +377,7 @@ Result<Decision> wait_here(std::shared_ptr<WaitQueue> queue, const Charge& charg
   if (queue->is_own_thread()) {
     return refusal(ErrorCode::invalid_argument, "a callback must not block the callbacks after it: use wait_async()");
   }
-  if (Fibers::here() != nullptr) {
+  if (base::Fibers::here() != nullptr) {
     return refusal(ErrorCode::invalid_argument,
                    "this thread serves other fibers, so do not block it: use wait_async()");
   }
@@ -396,4 +399,4 @@ Result<Decision> wait_here(std::shared_ptr<WaitQueue> queue, const Charge& charg
   return *std::move(here.answer);
 }
 
-}  // namespace weir
+}  // namespace weir::limiter

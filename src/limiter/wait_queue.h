@@ -30,7 +30,7 @@
 
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::limiter {
 
 inline constexpr std::size_t kWaitersMax = 1'000'000;
 
@@ -115,7 +115,7 @@ class WaitQueue {
   void leave_line(WaitId id, const Waiter& waiter);
   void finish(Waiters::iterator place, Result<Decision> answer, Waiters& done);
   void set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us);
-  void give_back(const Charge& charge);
+  void refund(const Charge& charge);
   void answer_all(Waiters& done);
   void hurry_line(const LineName& name);
   Result<Decision> denial(const Charge& charge, std::int64_t turn_us, std::int64_t now);
@@ -146,4 +146,4 @@ class WaitQueue {
 Result<Decision> wait_here(std::shared_ptr<WaitQueue> queue, const Charge& charge, Micros deadline,
                            const std::stop_token& stop) noexcept;
 
-}  // namespace weir
+}  // namespace weir::limiter

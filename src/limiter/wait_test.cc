@@ -17,10 +17,11 @@
 #include <vector>
 
 #include "limiter/wait_queue.h"
+#include "on_threads.h"
 #include "seed.h"
 #include "weir/limiter.h"
 
-namespace weir::wait_test {
+namespace weir::limiter::wait_test {
 namespace {
 
 // The callbacks that ran, in order, with their times.
@@ -76,7 +77,7 @@ class Wait : public testing::Test {
   Answers answers_{clock_};
 };
 
-TEST_F(Wait, TakesAtOnceWhatIsThere) {
+TEST_F(Wait, ReturnsAtOnceIfPermitsAreAvailable) {
   Limiter limiter = make("token_bucket", "10/s burst 3");
   EXPECT_EQ(limiter.wait("k", kStart)->remaining, 2);
   EXPECT_EQ(limiter.wait("k", kStart - kSecond, {.cost = 1})->remaining, 1)
@@ -86,7 +87,7 @@ TEST_F(Wait, TakesAtOnceWhatIsThere) {
   EXPECT_EQ(limiter.peek("k")->remaining, 0);
 }
 
-TEST_F(Wait, SaysAtOnceThatThePermitCannotComeInTime) {
+TEST_F(Wait, DeniesAtOnceIfThePermitCannotComeInTime) {
   Limiter limiter = make("token_bucket", "10/s burst 1");
   limiter.check("k");
   const auto denied = limiter.wait("k", kStart + Micros{99'999});
@@ -97,7 +98,7 @@ TEST_F(Wait, SaysAtOnceThatThePermitCannotComeInTime) {
   EXPECT_FALSE(limiter.wait("k", Micros::min())->allowed);
   EXPECT_EQ(limiter.waiting(), 0u);
   clock_->advance(Micros{100'000});
-  EXPECT_TRUE(limiter.check("k")->allowed) << "nobody who was denied was charged";
+  EXPECT_TRUE(limiter.check("k")->allowed) << "a denied caller was not charged";
 }
 
 TEST_F(Wait, EndsWhenTheTimeHasCome) {
@@ -151,13 +152,13 @@ TEST_F(Wait, KeysDoNotWaitForEachOther) {
   EXPECT_TRUE(limiter.wait("slow", other, kStart)->allowed) << "another algorithm has another state";
 }
 
-TEST_F(Wait, KnowsHowManyStandBefore) {
+TEST_F(Wait, CountsTheWaitersBefore) {
   Limiter bucket = make("token_bucket", "10/s burst 2");
   bucket.check("k", 2);
   for (int who = 0; who < 5; ++who) bucket.wait_async("k", Micros::max(), answers_.of(who));
   const auto behind = bucket.wait("k", kStart + Micros{599'999});
   EXPECT_FALSE(behind->allowed);
-  EXPECT_EQ(behind->retry_after, Micros{600'000}) << "five stand before";
+  EXPECT_EQ(behind->retry_after, Micros{600'000}) << "five waiters come before";
   EXPECT_NE(bucket.wait_async("k", kStart + Micros{600'000}, answers_.of(5)), 0u);
 
   Limiter window = make("fixed_window", "2/s");
@@ -188,7 +189,7 @@ TEST_F(Wait, LeavesNoChargeWhenTheDeadlinePasses) {
   EXPECT_EQ(first.at, kStart + 4 * kSecond);
 }
 
-TEST_F(Wait, IsToldSoonerWhenOthersTakeThePermit) {
+TEST_F(Wait, IsDeniedSoonerIfAnotherCallerTakesThePermit) {
   Limiter limiter = make("token_bucket", "1/s burst 1");
   limiter.check("k");
   limiter.wait_async("k", kStart + kSecond, answers_.of(1));
@@ -231,13 +232,13 @@ TEST_F(Wait, EndsWhenAStopIsRequested) {
   EXPECT_EQ(limiter.waiting(), 0u);
 }
 
-TEST_F(Wait, HearsOfPermitsThatComeBack) {
+TEST_F(Wait, IsWokenByARefundAndAReset) {
   Limiter limiter = make("fixed_window", "5/s");
   limiter.check("a", 5);
   limiter.check("b", 5);
   limiter.wait_async("a", Micros::max(), answers_.of(1), 2);
   limiter.wait_async("b", Micros::max(), answers_.of(2), 2);
-  limiter.give_back("a", 3);
+  limiter.refund("a", 3);
   EXPECT_EQ(answers_.first(1)[0].who, 1);
   limiter.reset("b");
   EXPECT_EQ(answers_.first(2)[1].who, 2);
@@ -260,12 +261,12 @@ TEST_F(Wait, WaitsOutTheDelayOfALeakyBucket) {
     const auto& answer = all[static_cast<std::size_t>(who)];
     EXPECT_EQ(answer.who, who);
     EXPECT_EQ(answer.at, kStart + who * Micros{100'000});
-    EXPECT_EQ(answer.result->delay, Micros{0}) << "there is nothing more to wait for";
+    EXPECT_EQ(answer.result->delay, Micros{0}) << "the caller need not wait any longer";
   }
   EXPECT_EQ(limiter.peek("k")->remaining, 3);
 }
 
-TEST_F(Wait, GivesBackWhatALeakyBucketTookInAdvance) {
+TEST_F(Wait, RefundsWhatALeakyBucketChargedInAdvance) {
   Limiter limiter = make("leaky_bucket", "10/s burst 4");
   limiter.check("k", 2);
   EXPECT_FALSE(limiter.wait("k", kStart + Micros{199'999})->allowed);
@@ -276,7 +277,7 @@ TEST_F(Wait, GivesBackWhatALeakyBucketTookInAdvance) {
   EXPECT_TRUE(limiter.cancel_wait(id));
   clock_->advance(Micros{200'000});
   const auto all = answers_.first(2);
-  EXPECT_EQ(all[1].who, 2) << "its place went to the next";
+  EXPECT_EQ(all[1].who, 2) << "the next waiter got its place";
   EXPECT_EQ(all[1].at, kStart + Micros{200'000});
   EXPECT_EQ(limiter.peek("k")->remaining, 3);
 }
@@ -370,14 +371,12 @@ TEST_F(Wait, ChargesExactlyWhatItAllows) {
           if (limiter.check("k", cost)->allowed) spent += cost;
         } else {
           std::int64_t have = spent.load();
-          if (have >= cost && spent.compare_exchange_strong(have, have - cost)) limiter.give_back("k", cost);
+          if (have >= cost && spent.compare_exchange_strong(have, have - cost)) limiter.refund("k", cost);
         }
       }
       for (const WaitId id : ids) limiter.cancel_wait(id);
     };
-    std::vector<std::thread> threads;
-    for (std::uint64_t stream = 0; stream < 4; ++stream) threads.emplace_back(play, stream);
-    for (std::thread& thread : threads) thread.join();
+    test::on_threads(std::uint64_t{4}, play);
     while (answered != asked) std::this_thread::yield();
     EXPECT_EQ(limiter.waiting(), 0u);
     EXPECT_EQ(limiter.peek("k")->remaining, kPermits - spent) << algorithm;
@@ -412,7 +411,7 @@ TEST(SystemWait, SleepsUntilThePermitComes) {
   EXPECT_GE(limiter->now() - before, Micros{4'000});
 }
 
-TEST(Clock, WakesWhoSleepsUntilATime) {
+TEST(Clock, WakesAThreadThatSleepsUntilATime) {
   ManualClock clock;
   Sleeper sleeper, other;
   sleeper.wake();
@@ -502,4 +501,4 @@ TEST(WaitQueue, HoldsItsLockForOneCallOfTheStore) {
 }
 
 }  // namespace
-}  // namespace weir::wait_test
+}  // namespace weir::limiter::wait_test

@@ -16,7 +16,7 @@
 #include "load_generator/template.h"
 #include "weir/result.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 
 inline constexpr std::size_t kErrorTextMax = 200;
 
@@ -64,4 +64,4 @@ struct GrpcTemplate {
 Template rls_template(const RlsRequest& request);
 std::unique_ptr<Exchange> make_grpc_exchange(const GrpcTemplate& call);
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -3,7 +3,6 @@
 // A client library would cost more than the servers under test. So this implements only what a unary call needs:
 // HEADERS and DATA out; trailers with grpc-status in; open windows, and answers to PING and SETTINGS. Each call is a
 // stream: request n uses stream 2n + 1. See exchange.h. Tested by grpc_exchange_test.cc.
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -12,7 +11,7 @@
 #include "load_generator/exchange.h"
 #include "load_generator/header_block.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -49,7 +48,7 @@ void append_32(std::string& out, std::uint32_t value) {
 }
 
 std::uint32_t read_32(std::string_view bytes, std::size_t at = 0) {
-  return static_cast<std::uint32_t>(big_endian(bytes.substr(at, 4)));
+  return static_cast<std::uint32_t>(base::big_endian(bytes.substr(at, 4)));
 }
 
 void append_frame_head(std::string& out, std::size_t size, Type type, unsigned flags, std::uint32_t stream) {
@@ -230,7 +229,7 @@ class GrpcExchange final : public Exchange {
       const unsigned setting = read_32(frame.payload, at) >> 16;
       const std::uint32_t value = read_32(frame.payload, at + 2);
       if (setting == kMaxConcurrentStreams) open_max_ = value;
-      if (setting == kHeaderTableSize && value < kTableSmall) forget_table();
+      if (setting == kHeaderTableSize && value < kTableSmall) stop_using_table();
       if (setting == kInitialWindowSize && value < message_.bytes().size()) {
         return fail(ErrorCode::out_of_range, "the server's flow control window is smaller than a request");
       }
@@ -240,7 +239,7 @@ class GrpcExchange final : public Exchange {
   }
 
   // The next block sets the size of the peer's table to 0.
-  void forget_table() {
+  void stop_using_table() {
     next_block_ = plain_header_block(fields_);
     block_ = "\x20" + next_block_;
   }
@@ -248,7 +247,7 @@ class GrpcExchange final : public Exchange {
   static Result<void> gone(std::string_view payload) {
     std::string message = "the server ends the connection (GOAWAY)";
     if (payload.size() >= 8) message += ", HTTP/2 error " + std::to_string(read_32(payload, 4));
-    if (payload.size() > 8) message += ": " + in_quotes(payload.substr(8), kErrorTextMax);
+    if (payload.size() > 8) message += ": " + base::in_quotes(payload.substr(8), kErrorTextMax);
     return fail(ErrorCode::unavailable, message);
   }
 
@@ -295,4 +294,4 @@ Template rls_template(const RlsRequest& request) {
 
 std::unique_ptr<Exchange> make_grpc_exchange(const GrpcTemplate& call) { return std::make_unique<GrpcExchange>(call); }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

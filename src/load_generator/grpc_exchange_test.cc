@@ -3,7 +3,7 @@
 
 #include "load_generator/exchange.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 using namespace std::string_literals;
@@ -46,12 +46,12 @@ class GrpcExchangeTest : public testing::TestWithParam<std::size_t> {
 };
 INSTANTIATE_TEST_SUITE_P(InPieces, GrpcExchangeTest, testing::Values(1, 4, 9, 10'000));
 
-TEST(RlsTemplate, IsTheMessageThatProtocWouldMake) {
+TEST(RlsTemplate, IsTheProtobufMessage) {
   const Template made = rls_template({.domain = "edge", .entries = {{"remote_address", "10.0.0.1"}}});
   EXPECT_EQ(made.bytes(), "\0\0\0\0\x24\x0a\x04"s + "edge\x12\x1c\x0a\x1a\x0a\x0eremote_address\x12\x08" + "10.0.0.1");
 }
 
-TEST(RlsTemplate, CountsTheKeyAsItWillBe) {
+TEST(RlsTemplate, CountsTheBytesOfTheFilledKey) {
   Keys keys({.count = 10, .order = Keys::Order::in_turn, .first = 7});
   std::string out;
   rls_template({.domain = "d", .entries = {{"k", "{n}"}}}).append_to(out, keys);
@@ -64,7 +64,7 @@ TEST_P(GrpcExchangeTest, BeginsWithThePrefaceAndOpenWindows) {
                         frame(8, 0, 0, "\x7f\xff\0\0"s));
 }
 
-TEST_P(GrpcExchangeTest, AsksInTwoFramesAndIsShorterAfterTheFirst) {
+TEST_P(GrpcExchangeTest, SendsTwoFramesWithAShorterHeaderAfterTheFirst) {
   EXPECT_EQ(asked_.substr(0, 9), frame(1, 4, 1, "").substr(0, 2) + "\x64" + frame(1, 4, 1, "").substr(3));
   const std::string later = frame(1, 4, 7, "\x83\x86\xc1\xc0\xbf\xbe"s) + frame(0, 1, 7, call_.message.bytes());
   EXPECT_EQ(asked_.substr(asked_.size() - later.size()), later);
@@ -96,7 +96,7 @@ TEST_P(GrpcExchangeTest, AnswersPingsAndSettings) {
   EXPECT_EQ(out_, frame(4, 1, 0, "") + frame(6, 1, 0, "12345678"));
 }
 
-TEST_P(GrpcExchangeTest, AsksNoMoreThanThePeerTakesAtOnce) {
+TEST_P(GrpcExchangeTest, SendsNoMoreThanThePeersMaximumOfStreams) {
   EXPECT_TRUE(exchange_->may_ask());
   ASSERT_TRUE(read(frame(4, 0, 0, "\0\x03\0\0\0\x04"s)));
   EXPECT_FALSE(exchange_->may_ask());
@@ -104,7 +104,7 @@ TEST_P(GrpcExchangeTest, AsksNoMoreThanThePeerTakesAtOnce) {
   EXPECT_TRUE(exchange_->may_ask());
 }
 
-TEST_P(GrpcExchangeTest, WaitsForTheWindow) {
+TEST_P(GrpcExchangeTest, SendsNoMoreThanTheWindowAllows) {
   std::uint32_t stream = 9;
   for (; exchange_->may_ask(); stream += 2) exchange_->ask(asked_, keys_);
   EXPECT_EQ(stream / 2, 65'535 / call_.message.bytes().size());
@@ -116,7 +116,7 @@ TEST_P(GrpcExchangeTest, WaitsForTheWindow) {
   EXPECT_TRUE(exchange_->may_ask());
 }
 
-TEST_P(GrpcExchangeTest, SendsLiteralsToAPeerWithoutTable) {
+TEST_P(GrpcExchangeTest, SendsLiteralFieldsToAPeerWithoutTable) {
   ASSERT_TRUE(read(frame(4, 0, 0, "\0\x01\0\0\0\0"s)));
   std::string one, other;
   exchange_->ask(one, keys_);
@@ -126,15 +126,15 @@ TEST_P(GrpcExchangeTest, SendsLiteralsToAPeerWithoutTable) {
   EXPECT_EQ(one.size(), other.size() + 1);
 }
 
-TEST_P(GrpcExchangeTest, EndsWhenThePeerLeavesOrIsNotUnderstood) {
+TEST_P(GrpcExchangeTest, FailsAfterAGoaway) {
   const auto left = read(frame(7, 0, 0, "\0\0\0\0\0\0\0\x0b"s + "too_many_pings"));
   ASSERT_FALSE(left);
   EXPECT_NE(left.error().message.find("HTTP/2 error 11: 'too_many_pings'"), std::string::npos);
 }
 
-TEST_P(GrpcExchangeTest, RefusesWhatIsNotHttp2) { EXPECT_FALSE(read("HTTP/1.1 400 Bad Request\r\n\r\n")); }
+TEST_P(GrpcExchangeTest, RefusesOtherProtocols) { EXPECT_FALSE(read("HTTP/1.1 400 Bad Request\r\n\r\n")); }
 
-TEST_P(GrpcExchangeTest, RefusesAnswersToWhatWasNotAsked) { EXPECT_FALSE(read(answer(9, "\x01"))); }
+TEST_P(GrpcExchangeTest, RefusesAnswersWithoutARequest) { EXPECT_FALSE(read(answer(9, "\x01"))); }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -1,11 +1,10 @@
 // Writes three kinds of request, and finds grpc-status. See header_block.h.
 #include "load_generator/header_block.h"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 // Indices of the static table.
@@ -31,10 +30,10 @@ void append_string(std::string& out, std::string_view text) {
 }
 
 // How a literal field is written: with or without adding it to the peer's table.
-enum class Kind : unsigned { remembered = 0x40, forgotten = 0x00 };
+enum class Kind : unsigned { indexed = 0x40, not_indexed = 0x00 };
 
 void append_literal(std::string& out, Kind kind, unsigned name, std::string_view value) {
-  append_integer(out, static_cast<unsigned>(kind), kind == Kind::remembered ? 6 : 4, name);
+  append_integer(out, static_cast<unsigned>(kind), kind == Kind::indexed ? 6 : 4, name);
   append_string(out, value);
 }
 
@@ -47,7 +46,7 @@ std::string literal_block(const CallFields& fields, Kind kind) {
   append_literal(block, kind, kPath, fields.path);
   append_literal(block, kind, kAuthority, fields.authority);
   append_literal(block, kind, kContentType, "application/grpc");
-  append_integer(block, static_cast<unsigned>(kind), kind == Kind::remembered ? 6 : 4, 0);
+  append_integer(block, static_cast<unsigned>(kind), kind == Kind::indexed ? 6 : 4, 0);
   append_string(block, "te");
   append_string(block, "trailers");
   return block;
@@ -129,7 +128,7 @@ tl::unexpected<Error> bad_block() {
 
 }  // namespace
 
-std::string first_header_block(const CallFields& fields) { return literal_block(fields, Kind::remembered); }
+std::string first_header_block(const CallFields& fields) { return literal_block(fields, Kind::indexed); }
 
 // The newest entry has the lowest index.
 std::string next_header_block() {
@@ -142,7 +141,7 @@ std::string next_header_block() {
   return block;
 }
 
-std::string plain_header_block(const CallFields& fields) { return literal_block(fields, Kind::forgotten); }
+std::string plain_header_block(const CallFields& fields) { return literal_block(fields, Kind::not_indexed); }
 
 Result<std::string> grpc_status(std::string_view block) {
   Reader reader(block);
@@ -171,4 +170,4 @@ Result<std::string> grpc_status(std::string_view block) {
   return status;
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

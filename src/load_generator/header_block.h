@@ -10,7 +10,7 @@
 
 #include "weir/result.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 
 // The fields of a gRPC call that differ between servers.
 struct CallFields {
@@ -31,4 +31,4 @@ std::string plain_header_block(const CallFields& fields);
 // answer.
 Result<std::string> grpc_status(std::string_view block);
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

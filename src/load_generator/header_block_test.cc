@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 using namespace std::string_literals;
 
 const CallFields kFields{"/s/M", "h:1"};
 
-TEST(HeaderBlock, OfTheFirstCallIsRemembered) {
+TEST(HeaderBlock, OfTheFirstCallAddsItsFieldsToTheTable) {
   EXPECT_EQ(first_header_block(kFields),
             "\x83\x86"
             "\x44\x04/s/M"
@@ -20,11 +20,11 @@ TEST(HeaderBlock, OfTheFirstCallIsRemembered) {
             "\x40\x02te\x08trailers"s);
 }
 
-TEST(HeaderBlock, OfLaterCallsNamesWhatIsRememberedInOrder) {
+TEST(HeaderBlock, OfLaterCallsRefersToTheTable) {
   EXPECT_EQ(next_header_block(), "\x83\x86\xc1\xc0\xbf\xbe"s);  // 65 is the path, added first; 62 is te
 }
 
-TEST(HeaderBlock, ForAPeerWithoutTableIsLiteralEachTime) {
+TEST(HeaderBlock, ForAPeerWithoutTableIsLiteral) {
   EXPECT_EQ(plain_header_block(kFields),
             "\x83\x86"
             "\x04\x04/s/M"
@@ -68,4 +68,4 @@ TEST(HeaderBlock, ThatIsCutShortOrRefersToATableIsRefused) {
 }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace weir::load {
+namespace weir::load_generator {
 
 void Histogram::merge(const Histogram& other) {
   for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
@@ -36,4 +36,4 @@ std::uint64_t Histogram::percentile(std::uint32_t per_100k) const {
   return max_;
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

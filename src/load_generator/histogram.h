@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace weir::load {
+namespace weir::load_generator {
 
 class Histogram {
  public:
@@ -50,4 +50,4 @@ class Histogram {
   std::uint64_t max_ = 0;
 };
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

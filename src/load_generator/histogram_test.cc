@@ -8,7 +8,7 @@
 
 #include "seed.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 TEST(Histogram, IsExactForSmallValues) {
@@ -32,7 +32,7 @@ TEST(Histogram, OfOneValueIsThatValue) {
   EXPECT_EQ(histogram.percentile(99'900), 1'234'567U);
 }
 
-TEST(Histogram, ErrsByLessThanOnePercentAndNeverDownwards) {
+TEST(Histogram, IsAtMostOnePercentTooHighAndNeverTooLow) {
   std::mt19937_64 random(test::base_seed());
   Histogram histogram;
   std::vector<std::uint64_t> values;
@@ -48,7 +48,7 @@ TEST(Histogram, ErrsByLessThanOnePercentAndNeverDownwards) {
   }
 }
 
-TEST(Histogram, CountsWhatIsBeyondItsRangeAndKnowsTheMaximum) {
+TEST(Histogram, CountsValuesBeyondItsRangeAndTheMaximum) {
   Histogram histogram;
   histogram.record(~std::uint64_t{0});
   histogram.record(5);
@@ -72,4 +72,4 @@ TEST(Histogram, OfTwoThreadsIsTheirSum) {
 }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -4,13 +4,11 @@
 // check of a batch; a 429 counts as at least one. Answers must have a Content-Length: chunked ones are not supported.
 // See exchange.h. Tested by http_exchange_test.cc.
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
-#include "base/nearest.h"
 #include "load_generator/exchange.h"
+#include "net/http_call.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 constexpr std::size_t kHeadMax = 16'384;
@@ -23,16 +21,12 @@ class Occurrences {
   explicit Occurrences(std::string_view wanted) : wanted_(wanted) {}
 
   std::uint64_t count(std::string_view bytes) {
-    std::uint64_t found = 0;
     // An occurrence that began in an earlier piece ends within the next wanted_.size() - 1 bytes.
-    tail_ += bytes.substr(0, wanted_.size() - 1);
-    found += count_in(tail_);
-    if (bytes.size() < wanted_.size()) {
-      keep_end_of(std::string(tail_));
-      return found;
-    }
-    found += count_in(bytes);
-    keep_end_of(bytes);
+    const std::size_t kept = wanted_.size() - 1;
+    tail_ += bytes.substr(0, kept);
+    const std::uint64_t found = count_in(tail_) + count_in(bytes);
+    if (bytes.size() > kept) tail_ = bytes.substr(bytes.size() - kept);
+    tail_.erase(0, tail_.size() - std::min(tail_.size(), kept));
     return found;
   }
   void restart() { tail_.clear(); }
@@ -43,43 +37,10 @@ class Occurrences {
     for (std::size_t at = bytes.find(wanted_); at != bytes.npos; at = bytes.find(wanted_, at + 1)) ++found;
     return found;
   }
-  void keep_end_of(std::string_view bytes) {
-    tail_ = bytes.substr(bytes.size() - std::min(bytes.size(), wanted_.size() - 1));
-  }
 
   std::string_view wanted_;
   std::string tail_;  // shorter than wanted_, so that nothing counts twice
 };
-
-struct Head {
-  int status = 0;
-  std::optional<std::uint64_t> length;
-};
-
-bool is_named(std::string_view line, std::string_view name) {
-  return line.size() > name.size() && line[name.size()] == ':' &&
-         std::ranges::equal(line.substr(0, name.size()), name, {}, [](char c) { return lower(c); });
-}
-
-std::optional<Head> parse_head(std::string_view text) {
-  Head head;
-  if (text.size() < 12 || !text.starts_with("HTTP/1.")) return {};
-  if (std::from_chars(text.data() + 9, text.data() + 12, head.status).ec != std::errc{}) return {};
-  while (true) {
-    const std::size_t end = text.find('\n');
-    if (end == text.npos) break;
-    text.remove_prefix(end + 1);
-    constexpr std::string_view kName = "content-length";
-    if (!is_named(text, kName)) continue;
-    std::string_view value = text.substr(kName.size() + 1);
-    while (value.starts_with(' ')) value.remove_prefix(1);
-    std::uint64_t length = 0;
-    if (std::from_chars(value.data(), value.data() + value.size(), length).ec != std::errc{}) return {};
-    head.length = length;
-  }
-  if (head.status == 204 || head.status == 304 || head.status < 200) head.length = 0;
-  return head;
-}
 
 class HttpExchange final : public Exchange {
  public:
@@ -114,14 +75,14 @@ class HttpExchange final : public Exchange {
       bytes = {};
       return {};
     }
-    const auto parsed = parse_head(head.substr(0, end + 2));
+    const auto parsed = net::parse_http_head(head.substr(0, end + 2));
     bytes.remove_prefix(end + kHeadEnd.size() - before);
     kept_.clear();
     if (!parsed) return fail(ErrorCode::invalid_argument, "the answer is not HTTP/1.1");
     return begin_body(*parsed, answers);
   }
 
-  Result<void> begin_body(const Head& head, Answers& answers) {
+  Result<void> begin_body(const net::HttpHead& head, Answers& answers) {
     if (head.status >= 100 && head.status < 200) return {};
     if (!head.length)
       return fail(ErrorCode::invalid_argument, "an answer has no Content-Length; chunked answers are not supported");
@@ -164,4 +125,4 @@ std::unique_ptr<Exchange> make_http_exchange(const Template& request) {
   return std::make_unique<HttpExchange>(request);
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -3,7 +3,7 @@
 
 #include "load_generator/exchange.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 using Numbers = std::vector<std::uint64_t>;
@@ -36,7 +36,7 @@ TEST_P(HttpAnswers, AreCountedByTheirLength) {
   EXPECT_EQ(read(bytes.substr(0, bytes.size() - 1), GetParam())->answered, (Numbers{0, 1}));
 }
 
-TEST(HttpExchange, FindsItsPlaceAgainWhenMuchFollowsAHeadThatWasSplit) {
+TEST(HttpExchange, ReadsManyAnswersAfterASplitHeader) {
   std::string bytes;
   for (int i = 0; i < 1'000; ++i) bytes += kYes;
   const auto exchange = make_http_exchange(get());
@@ -92,4 +92,4 @@ TEST_P(HttpAnswers, OfAnotherProtocolAreRefused) {
 }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weir::load {
+namespace weir::load_generator {
 
 __extension__ using Wide = unsigned __int128;
 
@@ -78,4 +78,4 @@ inline void write_key(char* to, std::uint64_t key) {
   to[0] = static_cast<char>('0' + high / 100 % 10);
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <thread>
 #include <vector>
 
@@ -13,14 +12,13 @@
 #include "load_generator/worker.h"
 #include "weir/clock.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 using Workers = std::vector<std::unique_ptr<Worker>>;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kNap{2'000'000};
-constexpr nanoseconds kPatience{10'000'000'000};
 
 // Totals at a moment; a result is the difference of two.
 struct Moment {
@@ -90,7 +88,7 @@ Result<void> wait_for_all(const Workers& workers) {
     std::this_thread::sleep_for(kNap);
     const Moment now = look(workers, 0);
     if (now.progress.answered != before.progress.answered) before = now;
-    if (now.at_ns - before.at_ns < kPatience.count()) continue;
+    if (now.at_ns - before.at_ns < nanoseconds(kPatience).count()) continue;
     return fail(ErrorCode::unavailable, "the server has not answered for 10 s");
   }
   return {};
@@ -177,8 +175,8 @@ Result<Outcome> run_load(const Options& options) {
   }
   if (!outcome) return outcome;
   add_up(*workers, *outcome);
-  if (outcome->checks == 0) return fail(ErrorCode::unavailable, "no answer from " + to_string(options.target));
+  if (outcome->checks == 0) return fail(ErrorCode::unavailable, "no answer from " + base::to_string(options.target));
   return outcome;
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

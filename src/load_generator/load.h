@@ -16,19 +16,20 @@
 #include <optional>
 #include <string>
 
+#include "base/endpoint.h"
 #include "load_generator/exchange.h"
 #include "load_generator/histogram.h"
-#include "load_generator/target.h"
 #include "weir/result.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 
 inline constexpr std::size_t kConnectionsMax = 50'000;
 inline constexpr std::size_t kDepthMax = 100'000;
 inline constexpr std::size_t kThreadsMax = 256;
+inline constexpr std::chrono::seconds kPatience{10};  // for a connection, or for any answer
 
 struct Options {
-  Target target;
+  base::Endpoint target;
   std::function<std::unique_ptr<Exchange>()> make_exchange;  // one for each connection
 
   std::size_t connections = 50;
@@ -70,4 +71,4 @@ Result<Outcome> run_load(const Options& options);
 std::string to_text(const Outcome& outcome);
 std::string to_json(const Outcome& outcome);
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -9,7 +9,7 @@
 #include "base/nearest.h"
 #include "load_generator/load.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 struct Percentile {
@@ -70,7 +70,7 @@ std::string to_text(const Outcome& outcome) {
     text += print(", server %.2f: ", *outcome.server_cores) + duration(*ns) + " a check";
   }
   text += '\n';
-  if (outcome.errors > 0) text += "first error: " + in_quotes(outcome.first_error, kErrorTextMax) + "\n";
+  if (outcome.errors > 0) text += "first error: " + base::in_quotes(outcome.first_error, kErrorTextMax) + "\n";
   return text;
 }
 
@@ -92,4 +92,4 @@ std::string to_json(const Outcome& outcome) {
   return text + "}\n";
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -3,7 +3,7 @@
 
 #include "load_generator/load.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 Outcome sample() {
@@ -18,7 +18,7 @@ Outcome sample() {
   return outcome;
 }
 
-TEST(OutcomeText, TellsPeopleThreeFigures) {
+TEST(OutcomeText, HasThreeSignificantDigits) {
   EXPECT_EQ(to_text(sample()),
             "checks   2.5M/s: 5000000 in 2.00 s; denied 7, errors 0\n"
             "time     p50 50.2 us, p90 90.1 us, p99 99.3 us, p99.9 100 us, max 100 us\n"
@@ -26,7 +26,7 @@ TEST(OutcomeText, TellsPeopleThreeFigures) {
             "cores    generator 0.50\n");
 }
 
-TEST(OutcomeText, TellsTheServersShareAndTheFirstErrorWhereThereIsOne) {
+TEST(OutcomeText, HasTheServersCoresAndTheFirstError) {
   Outcome outcome = sample();
   outcome.server_cores = 1.0;
   outcome.errors = 3;
@@ -37,7 +37,7 @@ TEST(OutcomeText, TellsTheServersShareAndTheFirstErrorWhereThereIsOne) {
   EXPECT_NE(text.find("server 1.00: 400 ns a check\nfirst error: 'ERR no'\n"), std::string::npos) << text;
 }
 
-TEST(OutcomeText, TellsProgramsNanoseconds) {
+TEST(OutcomeText, HasNanosecondsAsJson) {
   Outcome outcome = sample();
   outcome.errors = 1;
   outcome.first_error = "say \"no\"\x01";
@@ -50,4 +50,4 @@ TEST(OutcomeText, TellsProgramsNanoseconds) {
 }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

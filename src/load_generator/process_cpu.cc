@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 // Sums the existing threads. Ended threads are missing, so this suits servers, whose threads stay.
@@ -45,4 +45,4 @@ std::optional<std::int64_t> process_cpu_ns(pid_t pid) {
   return ns > 0 ? ns : *ticks;
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <optional>
 
-namespace weir::load {
+namespace weir::load_generator {
 
 // Nanoseconds since its start; nothing if there is no such process.
 std::optional<std::int64_t> process_cpu_ns(pid_t pid);
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

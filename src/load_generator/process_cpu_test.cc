@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 TEST(ProcessCpu, GrowsWhileTheProcessWorks) {
@@ -19,7 +19,7 @@ TEST(ProcessCpu, GrowsWhileTheProcessWorks) {
   EXPECT_GE(*after - *before, 20'000'000);
 }
 
-TEST(ProcessCpu, OfNobodyIsNothing) { EXPECT_FALSE(process_cpu_ns(-1)); }
+TEST(ProcessCpu, OfAnUnknownProcessIsNothing) { EXPECT_FALSE(process_cpu_ns(-1)); }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

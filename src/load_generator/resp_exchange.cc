@@ -8,7 +8,7 @@
 
 #include "load_generator/exchange.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 class RespExchange final : public Exchange {
@@ -125,4 +125,4 @@ std::unique_ptr<Exchange> make_resp_exchange(const Template& command) {
   return std::make_unique<RespExchange>(command);
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -3,7 +3,7 @@
 
 #include "load_generator/exchange.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 using Numbers = std::vector<std::uint64_t>;
@@ -57,7 +57,7 @@ TEST_P(RespReplies, ThatAreErrorsAreCountedAndTheFirstIsKept) {
   EXPECT_EQ(answers.first_error, "ERR no such");
 }
 
-TEST(RespExchange, SaysWhenThePeerSpeaksAnotherLanguage) {
+TEST(RespExchange, RefusesOtherProtocols) {
   const auto exchange = make_resp_exchange(ping());
   Answers answers;
   std::string out;
@@ -65,4 +65,4 @@ TEST(RespExchange, SaysWhenThePeerSpeaksAnotherLanguage) {
 }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

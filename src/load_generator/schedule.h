@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
-namespace weir::load {
+#include "load_generator/keys.h"
 
-__extension__ using Wide = unsigned __int128;
+namespace weir::load_generator {
 
 class Schedule {
  public:
@@ -41,4 +41,4 @@ class Schedule {
   Terms terms_;
 };
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

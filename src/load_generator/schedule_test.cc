@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -32,4 +32,4 @@ TEST(Schedule, MakesAllOfABurstDueAtOnce) {
 }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -1,7 +1,7 @@
 // Finds the holes once, and fills them for every request. See template.h.
 #include "load_generator/template.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 constexpr std::string_view kNumber = "{n}";
@@ -94,4 +94,4 @@ Template http_template(const HttpRequestText& text) {
   return made;
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

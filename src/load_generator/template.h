@@ -6,14 +6,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "load_generator/keys.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 
 class Template {
  public:
@@ -25,7 +24,6 @@ class Template {
 
   // With zeros for the keys; it has the size of every request.
   const std::string& bytes() const { return bytes_; }
-  bool has_keys() const { return !holes_.empty(); }
 
  private:
   struct Hole {
@@ -53,4 +51,4 @@ struct HttpRequestText {
 };
 Template http_template(const HttpRequestText& text);
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 Keys in_turn(std::uint64_t count = 1'000) { return Keys({.count = count, .order = Keys::Order::in_turn}); }
@@ -30,7 +30,7 @@ TEST(Keys, AreElevenDigits) {
   EXPECT_EQ(key(kKeysMax), "99999999999");
 }
 
-TEST(Keys, AtRandomAreAllMetAndNoOthers) {
+TEST(Keys, AtRandomAreAllDrawnAndNoOthers) {
   Keys keys({.count = 100});
   std::set<std::uint64_t> met;
   for (int i = 0; i < 2'000; ++i) met.insert(keys.next());
@@ -38,7 +38,7 @@ TEST(Keys, AtRandomAreAllMetAndNoOthers) {
   EXPECT_EQ(*met.rbegin(), 99U);
 }
 
-TEST(Keys, OfTwoThreadsInTurnAreTogetherEachOnce) {
+TEST(Keys, OfTwoThreadsInOrderAreDrawnOnceEach) {
   std::multiset<std::uint64_t> met;
   for (const std::uint64_t thread : {0U, 1U}) {
     Keys keys({.count = 10, .order = Keys::Order::in_turn, .first = thread, .step = 2});
@@ -54,7 +54,7 @@ TEST(Templates, WriteTheSameKeyIntoAllHolesOfAPiece) {
   EXPECT_EQ(filled(made, keys), "a 00000000001 b 00000000001;");
 }
 
-TEST(Templates, AppendToWhatIsThere) {
+TEST(Templates, AppendToTheBuffer) {
   Keys keys = in_turn();
   std::string out = "x";
   const Template made("<{key}>");
@@ -75,7 +75,7 @@ TEST(Templates, OfHttpRequestsWithoutBodyHaveNoLength) {
   EXPECT_EQ(filled(made, keys), "GET /auth HTTP/1.1\r\nHost: h\r\nX-User: 00000000000\r\n\r\n");
 }
 
-TEST(Templates, OfBatchesDrawAKeyForEachCheckAndTellTheLength) {
+TEST(Templates, OfBatchesDrawAKeyForEachCheckAndCountTheBytes) {
   Keys keys = in_turn();
   const Template made = http_template({.method = "POST", .host = "h", .path = "/v1/checks", .body = "{n}", .batch = 2});
   EXPECT_EQ(filled(made, keys),
@@ -84,4 +84,4 @@ TEST(Templates, OfBatchesDrawAKeyForEachCheckAndTellTheLength) {
 }
 
 }  // namespace
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -4,22 +4,26 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
+#include "net/connect.h"
 #include "weir/clock.h"
 
-namespace weir::load {
+namespace weir::load_generator {
 namespace {
 
 constexpr std::size_t kBufferSize = 256 << 10;
 constexpr std::int64_t kLookUpNs = 50'000'000;       // maximum wait, so that the end is noticed
-constexpr std::int64_t kSpinNs = 60'000;             // a sleep may end this much too late
+constexpr std::int64_t kSpinNs = 60'000;             // a sleep may end this much later than asked
 constexpr std::int64_t kPatienceNs = 1'000'000'000;  // for the last answers, in an open loop
 
 void pin_to(int cpu) {
@@ -34,7 +38,74 @@ void add(std::atomic<std::uint64_t>& sum, std::uint64_t value) {
   sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);  // only this thread writes
 }
 
+tl::unexpected<Error> lost(const char* while_doing, int error) {
+  return fail(ErrorCode::unavailable,
+              std::string("the connection was lost while ") + while_doing + ": " + std::strerror(error));
+}
+
 }  // namespace
+
+// The ring has twice the depth, since gRPC may answer out of order.
+Connection::Connection(base::Descriptor socket, std::unique_ptr<Exchange> exchange, std::size_t depth)
+    : socket_(std::move(socket)),
+      exchange_(std::move(exchange)),
+      depth_(depth),
+      since_(std::bit_ceil(2 * depth), kFree),
+      mask_(since_.size() - 1) {
+  exchange_->begin(out_);
+}
+
+Result<std::size_t> Connection::flush() {
+  std::size_t taken = 0;
+  while (sent_ < out_.size()) {
+    const ssize_t size = send(fd(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return taken;
+    if (size < 0) return lost("sending", errno);
+    sent_ += static_cast<std::size_t>(size);
+    taken += static_cast<std::size_t>(size);
+  }
+  out_.clear();
+  sent_ = 0;
+  return taken;
+}
+
+Result<std::size_t> Connection::read(std::span<char> buffer, Answers& answers, Histogram& times, std::int64_t& now_ns) {
+  const ssize_t size = recv(fd(), buffer.data(), buffer.size(), 0);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  if (size < 0) return lost("reading", errno);
+  if (size == 0) {
+    return fail(ErrorCode::unavailable, answered_ == 0 ? "the server closed a connection without an answer; does it "
+                                                         "speak this protocol?"
+                                                       : "the server closed a connection");
+  }
+  now_ns = read_stopwatch().count();
+  if (auto read = exchange_->read({buffer.data(), static_cast<std::size_t>(size)}, answers, out_); !read) {
+    return fail(read.error());
+  }
+  if (auto taken = take(answers, times, now_ns); !taken) return fail(taken.error());
+  return static_cast<std::size_t>(size);
+}
+
+Result<void> Connection::take(Answers& answers, Histogram& times, std::int64_t now_ns) {
+  for (const std::uint64_t number : answers.answered) {
+    std::int64_t& since_ns = since_[number & mask_];
+    if (number >= asked_ || since_ns == kFree) {
+      return fail(ErrorCode::invalid_argument, "the server sent an answer without a request");
+    }
+    times.record(static_cast<std::uint64_t>(std::max<std::int64_t>(now_ns - since_ns, 0)));
+    since_ns = kFree;
+  }
+  answered_ += answers.answered.size();
+  answers.answered.clear();
+  return {};
+}
+
+void Connection::for_each_waiting(const std::function<void(std::int64_t since_ns)>& visit) const {
+  for (const std::int64_t since_ns : since_) {
+    if (since_ns != kFree) visit(since_ns);
+  }
+}
 
 Worker::Worker(const Options& options, const Share& share, int epoll)
     : options_(options), share_(share), epoll_(epoll), keys_(share.keys), buffer_(kBufferSize) {}
@@ -47,11 +118,12 @@ Result<std::unique_ptr<Worker>> Worker::open(const Options& options, const Share
     return fail(ErrorCode::unavailable, std::string("cannot create an epoll instance: ") + std::strerror(errno));
   std::unique_ptr<Worker> worker(new Worker(options, share, epoll));
   for (std::size_t i = 0; i < share.connections; ++i) {
-    const auto fd = connect_to(options.target);
-    if (!fd) return fail(fd.error());
-    worker->connections_.push_back(std::make_unique<Connection>(*fd, options.make_exchange(), options.depth));
+    auto socket = net::connect_to(options.target, net::Deadline(kPatience));
+    if (!socket) return fail(socket.error());
     epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
-    epoll_ctl(epoll, EPOLL_CTL_ADD, *fd, &event);
+    epoll_ctl(epoll, EPOLL_CTL_ADD, socket->get(), &event);
+    worker->connections_.push_back(
+        std::make_unique<Connection>(*std::move(socket), options.make_exchange(), options.depth));
   }
   worker->watches_writing_.resize(share.connections);
   worker->released_.resize(share.connections);
@@ -184,4 +256,4 @@ void Worker::count_unanswered() {
   }
 }
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -7,15 +7,65 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "load_generator/connection.h"
+#include "base/descriptor.h"
+#include "load_generator/exchange.h"
+#include "load_generator/histogram.h"
+#include "load_generator/keys.h"
 #include "load_generator/load.h"
 #include "load_generator/schedule.h"
 
-namespace weir::load {
+namespace weir::load_generator {
+
+// A connection under load: its socket, its side of the protocol, and the start times of its outstanding requests. Its
+// worker decides when it may send and when to read.
+class Connection {
+ public:
+  Connection(base::Descriptor socket, std::unique_ptr<Exchange> exchange, std::size_t depth);
+
+  int fd() const { return socket_.get(); }
+  std::uint64_t asked() const { return asked_; }
+  std::uint64_t answered() const { return answered_; }
+  bool wants_to_write() const { return sent_ < out_.size(); }
+
+  bool may_ask() const {
+    return asked_ - answered_ < depth_ && since_[asked_ & mask_] == kFree && exchange_->may_ask();
+  }
+  // Writes one more request into the buffer; its time counts from `since_ns`.
+  void ask(Keys& keys, std::int64_t since_ns) {
+    since_[asked_++ & mask_] = since_ns;
+    exchange_->ask(out_, keys);
+  }
+
+  // Sends as much of the buffer as the socket accepts. Returns the number of bytes sent.
+  Result<std::size_t> flush();
+
+  // Reads once into `buffer` and records the times of the answers. Returns the number of bytes read.
+  Result<std::size_t> read(std::span<char> buffer, Answers& answers, Histogram& times, std::int64_t& now_ns);
+
+  // Visits the start times of the outstanding requests.
+  void for_each_waiting(const std::function<void(std::int64_t since_ns)>& visit) const;
+
+ private:
+  static constexpr std::int64_t kFree = -1;
+
+  Result<void> take(Answers& answers, Histogram& times, std::int64_t now_ns);
+
+  const base::Descriptor socket_;
+  std::unique_ptr<Exchange> exchange_;
+  const std::size_t depth_;
+  std::uint64_t asked_ = 0, answered_ = 0;
+  std::vector<std::int64_t> since_;  // a ring, indexed by request number
+  std::uint64_t mask_;
+  std::string out_;
+  std::size_t sent_ = 0;  // bytes of out_
+};
 
 class Worker {
  public:
@@ -83,4 +133,4 @@ class Worker {
   std::atomic<std::uint64_t> answered_{0}, bytes_out_{0}, bytes_in_{0};
 };
 
-}  // namespace weir::load
+}  // namespace weir::load_generator

@@ -11,7 +11,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -24,7 +23,7 @@
 
 #include "log/log_line.h"
 
-namespace weir {
+namespace weir::log {
 namespace {
 
 constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warn", "error"};
@@ -93,7 +92,7 @@ class Log {
 
   void drop() {
     ++dropped;
-    ++untold_;
+    ++unreported_;
   }
 
   std::atomic<std::uint64_t> written{0}, dropped{0};
@@ -112,31 +111,31 @@ class Log {
   // Writes all queued lines. The lock is released while a line is written.
   void write_queue(std::unique_lock<std::mutex>& lock) {
     bool goes_through = true;
-    while (!queue_.empty() || (goes_through && untold_ > 0)) {
+    while (!queue_.empty() || (goes_through && unreported_ > 0)) {
       std::string line;
       if (!queue_.empty()) {
         line = std::move(queue_.front());
         queue_.pop_front();
       }
-      const std::uint64_t lost = untold_.load();
+      const std::uint64_t lost = unreported_.load();
       lock.unlock();
-      if (lost > 0) goes_through = tell_lost(lost);
+      if (lost > 0) goes_through = report_lost(lost);
       if (!line.empty()) {
         goes_through = write_all(line);
         ++(goes_through ? written : dropped);
-        if (!goes_through) ++untold_;
+        if (!goes_through) ++unreported_;
       }
       lock.lock();
     }
   }
 
-  bool tell_lost(std::uint64_t lost) {
+  bool report_lost(std::uint64_t lost) {
     const std::string number = std::to_string(lost);
     const LogField fields[] = {{"dropped", number}};
     const std::string line =
         write_log_line({LogLevel::warn, Micros{read_clocks().wall_us}, "log lines were lost", fields}, format_);
     if (!write_all(line)) return false;
-    untold_ -= lost;
+    unreported_ -= lost;
     ++written;
     return true;
   }
@@ -163,8 +162,8 @@ class Log {
   }
 
   std::atomic<LogFormat> format_{LogFormat::text};
-  std::atomic<std::uint64_t> untold_{0};  // dropped lines that are not reported yet
-  std::mutex writing_;                    // guards is_torn_ and stderr
+  std::atomic<std::uint64_t> unreported_{0};  // dropped lines that are not reported yet
+  std::mutex writing_;                        // guards is_torn_ and stderr
   bool is_torn_ = false;
   std::mutex mutex_;  // guards the rest
   std::condition_variable changed_, ended_;
@@ -208,4 +207,4 @@ void end_log() noexcept { Log::instance().stop(); }
 LogWriter::LogWriter(LogFormat format) { Log::instance().start(format); }
 LogWriter::~LogWriter() { end_log(); }
 
-}  // namespace weir
+}  // namespace weir::log

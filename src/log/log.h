@@ -2,7 +2,7 @@
 //
 //   weir::log(weir::LogLevel::warn, "config reload failed", {{"file", path}, {"error", why}});
 //
-// While a LogWriter lives, lines go through a bounded queue to a thread of its own, so no caller waits for the reader
+// While a LogWriter exists, lines go through a bounded queue to a thread of its own, so no caller waits for the reader
 // of the log. A line that does not fit or cannot be written is dropped and counted. The next line that is written is
 // preceded by one with the number dropped. Without a LogWriter the caller writes. Any thread, but no signal handler.
 // Tested by log_test.cc and tests/server/logs.sh.
@@ -14,7 +14,7 @@
 #include <span>
 #include <string_view>
 
-namespace weir {
+namespace weir::log {
 
 enum class LogLevel : std::uint8_t { debug, info, warn, error };
 std::string_view to_string(LogLevel level);
@@ -63,4 +63,4 @@ class LogWriter {
   LogWriter& operator=(const LogWriter&) = delete;
 };
 
-}  // namespace weir
+}  // namespace weir::log

@@ -6,11 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/rfc3339.h"
+#include "base/text.h"
 #include "base/utf8.h"
+#include "protocol/headers.h"
 #include "protocol/problem.h"
 
-namespace weir {
+namespace weir::log {
 namespace {
 
 constexpr std::size_t kClosing = 2;  // of JSON: "}\n"
@@ -23,25 +24,18 @@ std::string cut(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, most)) + "...";
 }
 
-constexpr std::string_view kHexDigits = "0123456789abcdef";
-
-void append_hex(std::string& out, std::string_view bytes) {
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    out.append("\\x");
-    out.push_back(kHexDigits[byte >> 4]);
-    out.push_back(kHexDigits[byte & 15]);
-  }
+void append_escapes(std::string& out, std::string_view bytes) {
+  for (const char c : bytes) base::append_hex(out.append("\\x"), c);
 }
 
 enum class Quoted : std::uint8_t { no, yes };
 
 void append_plain(std::string& out, std::string_view text, Quoted quoted) {
   while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
+    const std::size_t length = base::utf8_length(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
-    if (length == 0 || is_unseen(utf8_code(character))) {
-      append_hex(out, character);
+    if (length == 0 || base::is_unseen(base::utf8_code(character))) {
+      append_escapes(out, character);
     } else {
       if (quoted == Quoted::yes && (character == "\"" || character == "\\")) out.push_back('\\');
       out.append(character);
@@ -70,18 +64,18 @@ void append_text_field(std::string& out, std::string_view name, std::string_view
 
 void append_json_escape(std::string& out, std::uint32_t unit) {
   out.append("\\u");
-  for (int shift = 12; shift >= 0; shift -= 4) out.push_back(kHexDigits[unit >> shift & 15]);
+  for (int shift = 12; shift >= 0; shift -= 4) out.push_back(base::kHexDigits[unit >> shift & 15]);
 }
 
-// JSON allows all but the ASCII ones unescaped, but terminals and editors act on them. `text` is valid UTF-8 from
-// `from` on.
+// Escapes invisible characters. JSON requires that only for ASCII control characters, but terminals and editors act on
+// the others, too. `text` is valid UTF-8 from `from` on.
 void escape_unseen(std::string& text, std::size_t from) {
   std::string out;
   std::string_view rest = std::string_view(text).substr(from);
   while (!rest.empty()) {
-    const std::string_view character = rest.substr(0, std::max<std::size_t>(1, utf8_length(rest)));
-    const std::uint32_t code = utf8_code(character);
-    if (!is_unseen(code)) {
+    const std::string_view character = rest.substr(0, std::max<std::size_t>(1, base::utf8_length(rest)));
+    const std::uint32_t code = base::utf8_code(character);
+    if (!base::is_unseen(code)) {
       out.append(character);
     } else if (code < 0x10000) {
       append_json_escape(out, code);
@@ -96,16 +90,17 @@ void escape_unseen(std::string& text, std::size_t from) {
 
 void append_json_field(std::string& out, std::string_view name, std::string_view value) {
   out.push_back(',');
-  append_json_text(out, name);
+  protocol::append_json_text(out, name);
   out.push_back(':');
   const std::size_t from = out.size();
-  append_json_text(out, value);
+  protocol::append_json_text(out, value);
   if (std::any_of(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](char c) { return (c & 0x80) != 0; })) {
     escape_unseen(out, from);
   }
 }
 
-// Escapes make a value up to six times as long. If it does not fit, a shorter piece may.
+// Appends a value to a line, or only its beginning if the line would be too long, or nothing if even that does not fit.
+// Escapes make a value up to six times as long.
 template <class Append>
 void append_fitting(std::string& out, std::string_view name, std::string_view value, Append append) {
   const std::size_t before = out.size();
@@ -117,7 +112,7 @@ void append_fitting(std::string& out, std::string_view name, std::string_view va
 }
 
 std::string json_line(const LogLine& line) {
-  std::string out = "{\"ts\":\"" + rfc3339(line.time) + "\",\"level\":\"";
+  std::string out = "{\"ts\":\"" + protocol::rfc3339(line.time) + "\",\"level\":\"";
   out.append(to_string(line.level)).append("\"");
   append_fitting(out, "msg", line.message, append_json_field);
   for (const LogField& field : line.fields) append_fitting(out, field.name, field.value, append_json_field);
@@ -149,4 +144,4 @@ std::string write_log_line(const LogLine& line, LogFormat format) {
   return text_line(line, "weir: ");
 }
 
-}  // namespace weir
+}  // namespace weir::log

@@ -13,7 +13,7 @@
 #include "log/log.h"
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::log {
 
 inline constexpr std::size_t kLogLineMax = 4'096;
 inline constexpr std::size_t kLogValueMax = 1'024;  // bytes of a message or a value, before escaping
@@ -28,4 +28,4 @@ struct LogLine {
 // Includes the newline at the end.
 std::string write_log_line(const LogLine& line, LogFormat format);
 
-}  // namespace weir
+}  // namespace weir::log

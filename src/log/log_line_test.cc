@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::log_line_test {
+namespace weir::log::log_line_test {
 namespace {
 
 const Micros kTime{1'794'812'400'123'000};
@@ -30,14 +30,14 @@ TEST(LogLine, IsWrittenForMachines) {
             "{\"ts\":\"2026-11-16T07:00:00.123Z\",\"level\":\"debug\",\"msg\":\"a \\\"b\\\"\",\"k\":\"\\\\\"}\n");
 }
 
-TEST(LogLine, TellsTheJournalItsLevel) {
+TEST(LogLine, HasTheLevelForTheJournal) {
   EXPECT_EQ(line_of(LogFormat::journal, "a", {}, LogLevel::debug), "<7>a\n");
   EXPECT_EQ(line_of(LogFormat::journal, "a", {}, LogLevel::info), "<6>a\n");
   EXPECT_EQ(line_of(LogFormat::journal, "a", {}, LogLevel::warn), "<4>a\n");
   EXPECT_EQ(line_of(LogFormat::journal, "a", {{"k", "v"}}, LogLevel::error), "<3>a k=v\n");
 }
 
-TEST(LogLine, NobodyForgesALineOrAnEscapeSequence) {
+TEST(LogLine, EscapesControlCharacters) {
   const std::string_view hostile("a\nweir: all is well\x1b[2J\x7f\0\r", 26);
   for (const LogFormat format : {LogFormat::text, LogFormat::json, LogFormat::journal}) {
     const std::string line = line_of(format, hostile, {{"key", hostile}});
@@ -53,7 +53,7 @@ TEST(LogLine, NobodyForgesALineOrAnEscapeSequence) {
 }
 
 // Invisible characters that a terminal, browser or editor acts on: line ends, writing directions, zero width.
-TEST(LogLine, NobodyTurnsAroundWhatIsRead) {
+TEST(LogLine, EscapesInvisibleCharacters) {
   EXPECT_EQ(line_of(LogFormat::text, "a", {{"k", "x\u202Ey\u2028z"}}),
             "weir: a k=\"x\\xe2\\x80\\xaey\\xe2\\x80\\xa8z\"\n");
   EXPECT_EQ(line_of(LogFormat::text, "x\u202Ey"), "weir: x\\xe2\\x80\\xaey\n");
@@ -69,10 +69,10 @@ TEST(LogLine, NobodyTurnsAroundWhatIsRead) {
       EXPECT_EQ(line.substr(0, line.size() - 1).find(one), line.npos) << line;
     }
   }
-  for (const std::string_view seen :
+  for (const std::string_view visible :
        {"\u00E4", "\u20AC", "\u05D0", "\u0639", "\u4E2D", "\U0001F600", "\u2027", "\u2030"}) {
-    EXPECT_NE(line_of(LogFormat::text, seen).find(seen), std::string::npos) << seen;
-    EXPECT_NE(line_of(LogFormat::json, seen).find(seen), std::string::npos) << seen;
+    EXPECT_NE(line_of(LogFormat::text, visible).find(visible), std::string::npos) << visible;
+    EXPECT_NE(line_of(LogFormat::json, visible).find(visible), std::string::npos) << visible;
   }
 }
 
@@ -102,4 +102,4 @@ TEST(LogLevels, HaveNames) {
 }
 
 }  // namespace
-}  // namespace weir::log_line_test
+}  // namespace weir::log::log_line_test

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace weir::log_test {
+namespace weir::log::log_test {
 namespace {
 
 // Redirects stderr to another descriptor while it lives.
@@ -75,7 +75,7 @@ TEST_F(LogTest, WritesAllBeforeTheWriterEndsAndAfterIt) {
   EXPECT_EQ(log_counts().dropped, before.dropped);
 }
 
-TEST_F(LogTest, LevelsAreChangedWhileItRuns) {
+TEST_F(LogTest, ChangesTheLevelAtRuntime) {
   const StderrIs stderr_is(open_file());
   log(LogLevel::debug, "a");
   set_log_level(LogLevel::debug);
@@ -88,7 +88,7 @@ TEST_F(LogTest, LevelsAreChangedWhileItRuns) {
   EXPECT_EQ(file(), "weir: b\nweir: d\n");
 }
 
-TEST_F(LogTest, AFullDiskIsToldOnceItHasRoomAgain) {
+TEST_F(LogTest, ReportsLostLinesOnceTheDiskHasSpaceAgain) {
   const LogCounts before = log_counts();
   {
     const StderrIs stderr_is(::open("/dev/full", O_WRONLY));
@@ -100,7 +100,7 @@ TEST_F(LogTest, AFullDiskIsToldOnceItHasRoomAgain) {
   EXPECT_EQ(file(), "weir: log lines were lost dropped=3\nweir: found\n");
 }
 
-TEST_F(LogTest, NobodyWaitsForAPipeThatNobodyReads) {
+TEST_F(LogTest, CallersDoNotWaitForAPipeWithoutAReader) {
   constexpr std::uint64_t kLines = 20'000;
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
@@ -121,18 +121,18 @@ TEST_F(LogTest, NobodyWaitsForAPipeThatNobodyReads) {
   }
   reader.join();
   ::close(ends[0]);
-  std::uint64_t lines = 0, told = 0;
+  std::uint64_t lines = 0, reported = 0;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     if (const std::size_t at = line.find("dropped="); at != line.npos) {
-      told += std::stoull(line.substr(at + 8));
+      reported += std::stoull(line.substr(at + 8));
     } else {
       ++lines;
     }
   }
-  EXPECT_EQ(lines + told, kLines);
-  EXPECT_EQ(log_counts().dropped - before.dropped, told);
+  EXPECT_EQ(lines + reported, kLines);
+  EXPECT_EQ(log_counts().dropped - before.dropped, reported);
 }
 
 }  // namespace
-}  // namespace weir::log_test
+}  // namespace weir::log::log_test

@@ -4,29 +4,23 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <random>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/siphash.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 constexpr std::size_t kPartsMax = 1024;
 constexpr std::size_t kSubjectsAPart = 256;  // with fewer, another part is not worth it
 constexpr std::size_t kReservedMax = 4096;
 constexpr int kChancesMax = 64;              // recently requested entries to skip before evicting one anyway
-constexpr std::size_t kWithoutRowShare = 8;  // an eighth
+constexpr std::size_t kWithoutRowShare = 8;  // beyond an eighth, subjects without a row are evicted first
 
 enum Ring : std::size_t { kWithoutRow, kWithRow, kRings };
 
@@ -41,7 +35,7 @@ struct alignas(64) Entry {
 
   Micros until{0};
   std::uint64_t hash = 0;
-  std::string text{};  // what the database said, as row_text() encodes it
+  std::string text{};  // the row as read, encoded by row_text()
   PlanCache::Mark mark{};
   std::size_t place = 0;  // its index in the ring
 
@@ -176,15 +170,13 @@ PlanCache::PlanCache(std::size_t subjects_max)
 
 PlanCache::~PlanCache() = default;
 
-PlanCache::Part& PlanCache::part_of(std::string_view subject, std::uint64_t& hash) const {
-  const table::Hash128 both = table::siphash13({secret_[0], secret_[1]}, subject);
-  hash = both.low;
-  return *parts_[both.high & (parts_.size() - 1)];
+PlanCache::Place PlanCache::place_of(std::string_view subject) const {
+  const base::Hash128 both = base::siphash13({secret_[0], secret_[1]}, subject);
+  return {*parts_[both.high & (parts_.size() - 1)], both.low};
 }
 
 PlanTerms PlanCache::find(std::string_view subject, bool& wants_lookup) {
-  std::uint64_t hash = 0;
-  Part& part = part_of(subject, hash);
+  const auto [part, hash] = place_of(subject);
   const std::uint32_t tick = tick_.load(std::memory_order_relaxed);
   const std::lock_guard lock(part.mutex);
   Entry* const found = part.index.find(subject, hash);
@@ -208,7 +200,7 @@ PlanTerms PlanCache::find(std::string_view subject, bool& wants_lookup) {
   PlanTerms terms{.is_pending = found->is_pending};
   if (found->plan != nullptr) terms.plan = *found->plan;
   if (found->instead != nullptr) {
-    terms.instead = found->instead;
+    terms.limits = found->instead;
     terms.until = found->until;
   }
   return terms;
@@ -225,34 +217,31 @@ void PlanCache::push_one_out(Part& part) {
 }
 
 void PlanCache::not_queued(std::string_view subject) {
-  std::uint64_t hash = 0;
-  Part& part = part_of(subject, hash);
+  const auto [part, hash] = place_of(subject);
   const std::lock_guard lock(part.mutex);
   if (Entry* const found = part.index.find(subject, hash)) found->is_queued = false;
 }
 
 PlanCache::Waited PlanCache::wait(std::string_view subject, Micros most) {
-  std::uint64_t hash = 0;
-  Part& part = part_of(subject, hash);
+  const Place at = place_of(subject);
   Waited waited = Waited::not_at_all;
   // Look up again each time, because the subject may be evicted while we wait.
   const auto is_over = [&] {
-    const Entry* const found = part.index.find(subject, hash);
+    const Entry* const found = at.part.index.find(subject, at.hash);
     if (found == nullptr || (found->is_pending && !found->is_queued)) return true;
     if (found->is_pending) return false;
     waited = Waited::known;
     return true;
   };
-  std::unique_lock lock(part.mutex);
-  ++part.waiting;
-  const bool ended = part.answered.wait_for(lock, most, is_over);
-  --part.waiting;
+  std::unique_lock lock(at.part.mutex);
+  ++at.part.waiting;
+  const bool ended = at.part.answered.wait_for(lock, most, is_over);
+  --at.part.waiting;
   return ended ? waited : Waited::in_vain;
 }
 
 bool PlanCache::is_same(std::string_view subject, std::string_view text, Mark mark) {
-  std::uint64_t hash = 0;
-  Part& part = part_of(subject, hash);
+  const auto [part, hash] = place_of(subject);
   const std::lock_guard lock(part.mutex);
   Entry* const found = part.index.find(subject, hash);
   if (found == nullptr || found->is_pending || found->text != text || found->mark.era != mark.era) return false;
@@ -266,8 +255,7 @@ bool PlanCache::keep(std::string_view subject, std::string_view text, const Kept
   std::shared_ptr<const std::string> instead;
   if (terms != nullptr && !terms->instead.empty()) instead = std::make_shared<const std::string>(terms->instead);
   {
-    std::uint64_t hash = 0;
-    Part& part = part_of(subject, hash);
+    const auto [part, hash] = place_of(subject);
     const std::lock_guard lock(part.mutex);
     if (Entry* const found = part.index.find(subject, hash)) {
       Entry& entry = *found;
@@ -316,4 +304,4 @@ bool PlanCache::next(Walk& walk, std::size_t most, std::vector<Seen>& seen) cons
   return false;
 }
 
-}  // namespace weir
+}  // namespace weir::plans

@@ -1,8 +1,8 @@
 // The plans of known subjects: a bounded map in parts, each behind a lock that is held for less than a microsecond.
 //
-// When the map is full, it evicts subjects that were not requested lately (CLOCK). Subjects without a row in the
-// database are evicted before those with a row, as long as they are more than an eighth. So a client that invents
-// subjects mostly evicts other invented ones. Subjects come from outside, so they are hashed under a secret. Any
+// When the map is full, it evicts subjects that were not requested lately (CLOCK). While more than an eighth of the
+// subjects have no row in the database, only such subjects are evicted. So a client that invents subjects mostly evicts
+// other invented ones. Subjects come from outside, so they are hashed under a secret. Any
 // thread may call it, except where noted. Tested by plan_cache_test.cc.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include "weir/clock.h"
 #include "weir/plans.h"
 
-namespace weir {
+namespace weir::plans {
 
 // The stored plan of a subject.
 struct KeptTerms {
@@ -75,6 +75,17 @@ class PlanCache {
   };
   // Appends at least one subject and about `most`. Returns false when all were seen.
   bool next(Walk& walk, std::size_t most, std::vector<Seen>& seen) const;
+  // Calls `see` for every subject, in steps. It may change what it sees.
+  template <class See>
+  void each(See see) const {
+    constexpr std::size_t kAtOnce = 256;
+    Walk walk;
+    std::vector<Seen> seen;
+    for (bool is_more = true; is_more; seen.clear()) {
+      is_more = next(walk, kAtOnce, seen);
+      for (Seen& one : seen) see(one);
+    }
+  }
 
   void set_tick(std::uint32_t tick) { tick_.store(tick, std::memory_order_relaxed); }
   std::size_t size() const { return size_.load(std::memory_order_relaxed); }
@@ -84,7 +95,11 @@ class PlanCache {
 
  private:
   struct Part;
-  Part& part_of(std::string_view subject, std::uint64_t& hash) const;
+  struct Place {
+    Part& part;
+    std::uint64_t hash;  // finds the subject in the part's index
+  };
+  Place place_of(std::string_view subject) const;
   void push_one_out(Part& part);
   bool is_full() const { return size() >= subjects_max_; }
 
@@ -97,4 +112,4 @@ class PlanCache {
   std::atomic<std::uint64_t> evicted_{0}, edits_{0};
 };
 
-}  // namespace weir
+}  // namespace weir::plans

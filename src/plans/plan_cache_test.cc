@@ -3,13 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <thread>
 
-#include "plans/test_database.h"
+#include "plans/plans_fixture.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 using Room = PlanCache::Room;
@@ -25,7 +24,7 @@ void put(PlanCache& cache, const std::string& subject, const std::string& plan, 
   cache.keep(subject, plan, &terms, {}, room);
 }
 
-TEST(PlanCache, ASubjectIsPendingUntilItIsAnsweredAndLookedUpOnce) {
+TEST(PlanCache, ASubjectIsPendingUntilItsReplyAndIsLookedUpOnce) {
   PlanCache cache(100);
   bool wants = false;
   EXPECT_TRUE(cache.find("user:1", wants).is_pending);
@@ -42,12 +41,12 @@ TEST(PlanCache, ASubjectIsPendingUntilItIsAnsweredAndLookedUpOnce) {
   EXPECT_FALSE(wants);
   EXPECT_FALSE(found.is_pending);
   EXPECT_EQ(found.plan, "pro");
-  EXPECT_EQ(*found.instead, "5/second");
+  EXPECT_EQ(*found.limits, "5/second");
   EXPECT_EQ(found.until, Micros{7});
   EXPECT_EQ(cache.pending(), 0u);
 }
 
-TEST(PlanCache, ARefusedRowLeavesWhatWasThere) {
+TEST(PlanCache, ARefusedRowKeepsThePreviousTerms) {
   PlanCache cache(100);
   put(cache, "user:1", "pro");
   EXPECT_TRUE(cache.keep("user:1", "bad", nullptr, {}, Room::make));
@@ -58,7 +57,7 @@ TEST(PlanCache, ARefusedRowLeavesWhatWasThere) {
   EXPECT_FALSE(ask(cache, "user:2").is_pending);
 }
 
-TEST(PlanCache, TheTextThatWasAcceptedIsKeptBesideOneThatIsRefused) {
+TEST(PlanCache, KeepsTheAcceptedTextBesideARefusedOne) {
   PlanCache cache(100);
   const auto accepted = [&] {
     PlanCache::Walk walk;
@@ -68,7 +67,7 @@ TEST(PlanCache, TheTextThatWasAcceptedIsKeptBesideOneThatIsRefused) {
     return seen.size() == 1 ? seen.front().accepted : "not one";
   };
   cache.keep("user:1", "bad", nullptr, {}, Room::make);
-  EXPECT_EQ(accepted(), "") << "it never had one";
+  EXPECT_EQ(accepted(), "") << "no row of the subject was accepted yet";
   put(cache, "user:1", "pro");
   EXPECT_EQ(accepted(), "pro");
   const std::uint64_t before = cache.edits();
@@ -85,7 +84,7 @@ TEST(PlanCache, TheTextThatWasAcceptedIsKeptBesideOneThatIsRefused) {
   EXPECT_EQ(accepted(), "");
 }
 
-TEST(PlanCache, TheSameRowIsKnownAgainInItsEraOnly) {
+TEST(PlanCache, RecognizesAnUnchangedRowOnlyUnderTheSameTiers) {
   PlanCache cache(100);
   const KeptTerms terms{"pro", ""};
   EXPECT_FALSE(cache.is_same("user:1", "p3:pro", {1, 1}));
@@ -95,7 +94,7 @@ TEST(PlanCache, TheSameRowIsKnownAgainInItsEraOnly) {
   EXPECT_FALSE(cache.is_same("user:1", "p3:pro", {2, 2}));
 }
 
-TEST(PlanCache, AFloodOfMadeUpSubjectsLeavesThoseWithARow) {
+TEST(PlanCache, AFloodOfInventedSubjectsDoesNotEvictThoseWithARow) {
   constexpr int kRows = 800;
   PlanCache cache(1'000);
   for (int i = 0; i < kRows; ++i) put(cache, user(i), "pro");
@@ -111,7 +110,7 @@ TEST(PlanCache, AFloodOfMadeUpSubjectsLeavesThoseWithARow) {
   EXPECT_GE(left, kRows * 95 / 100);
 }
 
-TEST(PlanCache, WhoIsAskedAboutOftenStaysAmongThoseWithoutARow) {
+TEST(PlanCache, KeepsOftenRequestedSubjectsWithoutARow) {
   PlanCache cache(1'000);
   const auto known = [&](int number) {
     bool wants = false;
@@ -128,7 +127,7 @@ TEST(PlanCache, WhoIsAskedAboutOftenStaysAmongThoseWithoutARow) {
   EXPECT_LE(lost, 100);
 }
 
-TEST(PlanCache, ARowThatNobodyAskedForTakesOnlyRoomThatIsLeft) {
+TEST(PlanCache, AnUnrequestedRowUsesOnlyFreeCapacity) {
   PlanCache cache(10);
   for (int i = 0; i < 20; ++i) put(cache, user(i), "pro", Room::as_left);
   EXPECT_EQ(cache.size(), 10u);
@@ -138,7 +137,7 @@ TEST(PlanCache, ARowThatNobodyAskedForTakesOnlyRoomThatIsLeft) {
   EXPECT_EQ(cache.evicted(), 1u);
 }
 
-TEST(PlanCache, AWalkMeetsEverybodyWhoStays) {
+TEST(PlanCache, AWalkSeesEverySubjectThatStays) {
   PlanCache cache(100'000);
   for (int i = 0; i < 5'000; ++i) put(cache, user(i), i % 3 == 0 ? "" : "pro");
   for (int i = 0; i < 5'000; ++i) ask(cache, user(i));
@@ -161,7 +160,7 @@ TEST(PlanCache, AWalkMeetsEverybodyWhoStays) {
   EXPECT_LE(missed, 100);
 }
 
-TEST(PlanCache, WhoWaitsIsToldAndNobodyWaitsForWhatNobodyLooksUp) {
+TEST(PlanCache, AWaitEndsWithTheReplyAndNeedsAQueuedLookup) {
   PlanCache cache(100);
   EXPECT_EQ(cache.wait("user:1", Micros{60'000'000}), Waited::not_at_all);
   ask(cache, "user:1");
@@ -178,7 +177,7 @@ TEST(PlanCache, WhoWaitsIsToldAndNobodyWaitsForWhatNobodyLooksUp) {
   EXPECT_EQ(cache.wait("user:2", Micros{60'000'000}), Waited::not_at_all);
 }
 
-TEST(PlanCache, ManyThreadsFindWhatIsBeingChanged) {
+TEST(PlanCache, ManyThreadsCanFindSubjectsWhileTheyChange) {
   PlanCache cache(2'000);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
@@ -218,4 +217,4 @@ TEST(PlanCache, FindsEachOfManySubjects) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::plans

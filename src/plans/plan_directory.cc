@@ -11,7 +11,6 @@
 #include <deque>
 #include <exception>
 #include <future>
-#include <iterator>
 #include <mutex>
 #include <new>
 #include <random>
@@ -23,18 +22,16 @@
 #include "plans/plan_memory.h"
 #include "plans/plan_reader.h"
 #include "plans/refusals.h"
-#include "plans/subject.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 constexpr std::size_t kWantedMax = 16'384;  // subjects waiting for a lookup
-constexpr std::size_t kSeenAtOnce = 256;
 constexpr Micros kIdleMax{1'000'000};
 constexpr Micros kPauseFirst{50'000}, kPauseMax{500'000};
 constexpr Micros kTick{100'000};
 constexpr Micros kRememberEvery{10'000'000};
-constexpr std::int64_t kWaitShare = 10;  // callers spend at most a tenth of the time waiting
+constexpr std::int64_t kWaitShare = 10;  // all waits together take at most a tenth of the time
 constexpr Micros kWaitAhead{500'000};
 
 }  // namespace
@@ -52,22 +49,265 @@ struct PlanDirectory::Impl {
         contact_at(clock.now()),
         random(std::random_device{}()) {}
 
-  void run();
-  template <class What>
-  void go_on(What what);
-  bool step();
-  Result<void> open();
-  Result<void> look_up_wanted(std::vector<std::string>& batch, Micros now);
-  void pause();
-  Result<void> turn();
-  void run_jobs();
-  void judge_if_new();
-  void come_up();
-  void go_down(const Error& error);
-  void note_contact();
-  void recall();
   enum class Moment { now_and_then, end };
-  void remember(Moment moment);
+
+  void run() {
+    go_on([this] { recall(); });
+    while (!is_stopping()) {
+      go_on([this] {
+        if (!step()) pause();
+      });
+    }
+    go_on([this] { run_jobs(); });
+    go_on([this] { remember(Moment::end); });
+  }
+
+  // If memory runs out, the thread continues; a little later there may be some.
+  template <class What>
+  void go_on(What what) {
+    try {
+      what();
+    } catch (const std::exception&) {
+      if (!is_stopping()) clock.sleep(nap, clock.now() + kPauseMax);
+    }
+  }
+
+  void recall() {
+    if (options.memory.empty()) return;
+    judge_if_new();
+    const auto rows = read_plan_memory(options.memory, options.memory_of);
+    if (rows) {
+      reader.recall(*rows, clock.now());
+      remembered_edits = cache.edits();
+    } else if (rows.error().code != ErrorCode::not_found && options.tell) {
+      options.tell({PlanEvent::Kind::not_remembered, "", rows.error().message});
+    }
+  }
+
+  // Not during a full read, and not before the first one is complete: a partial state must not replace a complete one.
+  void remember(Moment moment) {
+    const std::lock_guard lock(memory_mutex);
+    if (is_retired) return;
+    if (options.memory.empty() || !reader.was_read() || cache.edits() == remembered_edits) return;
+    const Micros now = clock.now();
+    if (moment == Moment::now_and_then && (now < remember_at || !reader.is_idle(now))) return;
+    remember_at = now + kRememberEvery;
+    const std::uint64_t edits = cache.edits();
+    std::vector<RememberedRow> rows;
+    cache.each([&](PlanCache::Seen& one) {
+      if (!one.accepted.empty()) rows.push_back({std::move(one.subject), std::move(one.accepted)});
+    });
+    const Result<void> written = write_plan_memory(options.memory, options.memory_of, rows);
+    if (written) {
+      remembered_edits = edits;
+      memory_error.clear();
+    } else if (std::exchange(memory_error, written.error().message) != written.error().message && options.tell) {
+      options.tell({PlanEvent::Kind::not_remembered, "", written.error().message});
+    }
+  }
+
+  // Returns false if the database cannot be used now.
+  bool step() {
+    try {
+      judge_if_new();
+      const Result<void> done = is_open ? turn() : open();
+      if (!done) go_down(done.error());
+      return done.has_value();
+    } catch (const std::exception& thrown) {
+      go_down({ErrorCode::exhausted, std::string("cannot read plans: ") + thrown.what()});
+      return false;
+    }
+  }
+
+  Result<void> open() {
+    if (Result<void> done = source->connect(); !done) return done;
+    is_open = true;
+    reader.start_over();
+    return {};
+  }
+
+  void pause() {
+    const Micros until =
+        clock.now() + Micros{std::uniform_int_distribution<std::int64_t>(0, pause_max.count())(random)};
+    pause_max = std::min(2 * pause_max, kPauseMax);
+    run_jobs();
+    while (clock.now() < until && !is_stopping()) {
+      clock.sleep(nap, until);
+      run_jobs();
+      judge_if_new();
+    }
+  }
+
+  Result<void> turn() {
+    run_jobs();
+    const Micros now = clock.now();
+    cache.set_tick(static_cast<std::uint32_t>(now / kTick));
+    refusals.tell_the_rest(now);
+    std::vector<std::string> batch;
+    bool is_more = false;
+    {
+      const std::lock_guard lock(work_mutex);
+      for (; !wanted.empty() && batch.size() < reader.at_once(); wanted.pop_front()) {
+        batch.push_back(std::move(wanted.front()));
+      }
+      is_more = !wanted.empty();
+    }
+    if (!batch.empty()) {
+      if (Result<void> done = look_up_wanted(batch, now); !done) return done;
+    }
+    if (Result<void> done = reader.turn(now); !done) return done;
+    if (is_proven) note_contact();
+    remember(Moment::now_and_then);
+    const bool is_idle = !is_more && reader.is_idle(now);
+    Result<PlanSource::Changes> changed =
+        source->wait(is_idle && is_proven ? std::clamp(reader.next_at() - now, Micros{0}, kIdleMax) : Micros{0});
+    if (!changed) return fail(changed.error());
+    if (changed->all) {
+      reader.read_all();
+    } else if (!changed->subjects.empty()) {
+      reader.read(std::move(changed->subjects));
+    }
+    if (is_idle) pause_max = kPauseFirst;
+    if (!is_proven) come_up();
+    note_contact();
+    return {};
+  }
+
+  // Looks up new subjects. After a failure they are queued again. A subject that failed alone goes to the end of the
+  // queue, because it may be the one whose lookup takes too long.
+  Result<void> look_up_wanted(std::vector<std::string>& batch, Micros now) {
+    try {
+      Result<void> done = reader.look_up(batch, PlanCache::Room::make, now);
+      if (done) {
+        waiting_pays.store(true, std::memory_order_relaxed);
+        return done;
+      }
+      const std::lock_guard lock(work_mutex);
+      wanted.insert(batch.size() == 1 ? wanted.end() : wanted.begin(), batch.begin(), batch.end());
+      return done;
+    } catch (const std::exception&) {
+      for (const std::string& subject : batch) cache.not_queued(subject);
+      throw;
+    }
+  }
+
+  void run_jobs() {
+    for (;;) {
+      std::function<void()> job;
+      {
+        const std::lock_guard lock(work_mutex);
+        if (jobs.empty()) return;
+        job = std::move(jobs.front());
+        jobs.pop_front();
+      }
+      job();
+    }
+  }
+
+  void judge_if_new() {
+    std::function<Result<JudgedRow>(const PlanRow&)> by;
+    {
+      const std::lock_guard lock(work_mutex);
+      if (!has_new_judge) return;
+      by = judge;
+      has_new_judge = false;
+    }
+    try {
+      reader.judge_by(std::move(by), clock.now());
+    } catch (const std::exception&) {
+      const std::lock_guard lock(work_mutex);
+      has_new_judge = true;  // some rows are judged already, which does no harm
+      throw;
+    }
+  }
+
+  // A connection alone is not enough: the first read may break it.
+  void come_up() {
+    is_proven = true;
+    waiting_pays.store(true, std::memory_order_relaxed);
+    bool is_back = false;
+    {
+      const std::lock_guard lock(state_mutex);
+      is_up = true;
+      error.clear();
+      is_back = std::exchange(is_away_told, false);
+    }
+    if (is_back && options.tell) options.tell({PlanEvent::Kind::back, "", "the plan database answers again"});
+  }
+
+  void go_down(const Error& why) {
+    is_open = is_proven = false;
+    waiting_pays.store(false, std::memory_order_relaxed);
+    bool is_news = false;
+    {
+      const std::lock_guard lock(state_mutex);
+      is_news = !is_away_told || error != why.message;
+      is_up = false;
+      is_away_told = true;
+      error = why.message;
+      ++failures;
+    }
+    if (is_news && options.tell) options.tell({PlanEvent::Kind::away, "", why.message});
+  }
+
+  void note_contact() {
+    const Micros now = clock.now();
+    const std::lock_guard lock(state_mutex);
+    contact_at = now;
+    lookups = reader.lookups();
+    changes = reader.changes();
+    if (!is_read && reader.was_read()) {
+      is_read = true;
+      was_read.notify_all();
+    }
+  }
+
+  void want(std::string_view subject) {
+    bool is_first = false, is_taken = false;
+    {
+      const std::lock_guard lock(work_mutex);
+      is_first = wanted.empty();
+      is_taken = wanted.size() < kWantedMax;
+      if (is_taken) wanted.emplace_back(subject);
+    }
+    if (!is_taken) cache.not_queued(subject);
+    if (is_first) source->wake();
+  }
+
+  // Bounds how long checks wait for the database in a flood of new subjects: all of them together a tenth of the
+  // elapsed time, and 50 ms more at first.
+  bool may_wait(Micros now) const { return waited_to_us.load(std::memory_order_relaxed) < (now + kWaitAhead).count(); }
+
+  void note_wait(Micros begun, Micros ended) {
+    const std::int64_t cost = kWaitShare * (ended - begun).count();
+    std::int64_t before = waited_to_us.load(std::memory_order_relaxed);
+    while (!waited_to_us.compare_exchange_weak(before, std::max(before, begun.count()) + cost)) {
+    }
+  }
+
+  // Runs a query on the directory's thread, between two of its own queries.
+  template <class T, class Ask>
+  Result<T> ask(Ask question) {
+    std::promise<Result<T>> answer;
+    {
+      const std::lock_guard lock(work_mutex);
+      jobs.push_back([&] {
+        // The caller waits, so always answer. This message fits into a string's inline buffer.
+        Result<T> said = fail(ErrorCode::exhausted, "out of memory");
+        try {
+          said = is_open ? Result<T>(question()) : Result<T>(fail(ErrorCode::unavailable, last_error()));
+        } catch (const std::bad_alloc&) {
+          said = fail(ErrorCode::exhausted, "out of memory");
+        } catch (const std::exception& thrown) {
+          said = fail(ErrorCode::unavailable, thrown.what());
+        }
+        answer.set_value(std::move(said));
+      });
+    }
+    wake_all();
+    return answer.get_future().get();
+  }
+
   bool is_stopping() {
     const std::lock_guard lock(work_mutex);
     return stopping;
@@ -76,15 +316,10 @@ struct PlanDirectory::Impl {
     const std::lock_guard lock(state_mutex);
     return error;
   }
-  void want(std::string_view subject);
   void wake_all() {
     source->wake();
     nap.wake();
   }
-  template <class T, class Ask>
-  Result<T> ask(Ask question);
-  bool may_wait(Micros now) const;
-  void note_wait(Micros begun, Micros ended);
 
   const std::unique_ptr<PlanSource> source;
   const PlanDirectoryOptions options;
@@ -116,276 +351,13 @@ struct PlanDirectory::Impl {
   Micros contact_at;
   std::uint64_t failures = 0, lookups = 0, changes = 0;
 
-  std::atomic<bool> waiting_pays{true};  // false after a wait in vain or while the database is down
+  std::atomic<bool> waiting_pays{true};  // false after a wait without an answer, or while the database is down
   std::atomic<std::uint64_t> waits{0}, waits_in_vain{0};
   std::atomic<std::int64_t> waited_to_us{0};  // the time up to which waiting has used its share
   std::minstd_rand random;
   Sleeper nap;
   std::thread thread;
 };
-
-void PlanDirectory::Impl::run() {
-  go_on([this] { recall(); });
-  while (!is_stopping()) {
-    go_on([this] {
-      if (!step()) pause();
-    });
-  }
-  go_on([this] { run_jobs(); });
-  go_on([this] { remember(Moment::end); });
-}
-
-// If memory runs out, the thread continues; a little later there may be some.
-template <class What>
-void PlanDirectory::Impl::go_on(What what) {
-  try {
-    what();
-  } catch (const std::exception&) {
-    if (!is_stopping()) clock.sleep(nap, clock.now() + kPauseMax);
-  }
-}
-
-void PlanDirectory::Impl::recall() {
-  if (options.memory.empty()) return;
-  judge_if_new();
-  const auto rows = read_plan_memory(options.memory, options.memory_of);
-  if (rows) {
-    reader.recall(*rows, clock.now());
-    remembered_edits = cache.edits();
-  } else if (rows.error().code != ErrorCode::not_found && options.tell) {
-    options.tell({PlanEvent::Kind::not_remembered, "", rows.error().message});
-  }
-}
-
-// Not during a full read, and not before the first one is complete: a partial state must not replace a complete one.
-void PlanDirectory::Impl::remember(Moment moment) {
-  const std::lock_guard lock(memory_mutex);
-  if (is_retired) return;
-  if (options.memory.empty() || !reader.was_read() || cache.edits() == remembered_edits) return;
-  const Micros now = clock.now();
-  if (moment == Moment::now_and_then && (now < remember_at || !reader.is_idle(now))) return;
-  remember_at = now + kRememberEvery;
-  const std::uint64_t edits = cache.edits();
-  std::vector<RememberedRow> rows;
-  PlanCache::Walk walk;
-  std::vector<PlanCache::Seen> seen;
-  for (bool is_more = true; is_more; seen.clear()) {
-    is_more = cache.next(walk, kSeenAtOnce, seen);
-    for (PlanCache::Seen& one : seen) {
-      if (!one.accepted.empty()) rows.push_back({std::move(one.subject), std::move(one.accepted)});
-    }
-  }
-  const Result<void> written = write_plan_memory(options.memory, options.memory_of, rows);
-  if (written) {
-    remembered_edits = edits;
-    memory_error.clear();
-  } else if (std::exchange(memory_error, written.error().message) != written.error().message && options.tell) {
-    options.tell({PlanEvent::Kind::not_remembered, "", written.error().message});
-  }
-}
-
-// Returns false if the database cannot be used now.
-bool PlanDirectory::Impl::step() {
-  try {
-    judge_if_new();
-    const Result<void> done = is_open ? turn() : open();
-    if (!done) go_down(done.error());
-    return done.has_value();
-  } catch (const std::exception& thrown) {
-    go_down({ErrorCode::exhausted, std::string("cannot read plans: ") + thrown.what()});
-    return false;
-  }
-}
-
-Result<void> PlanDirectory::Impl::open() {
-  if (Result<void> done = source->connect(); !done) return done;
-  is_open = true;
-  reader.start_over();
-  return {};
-}
-
-void PlanDirectory::Impl::pause() {
-  const Micros until = clock.now() + Micros{std::uniform_int_distribution<std::int64_t>(0, pause_max.count())(random)};
-  pause_max = std::min(2 * pause_max, kPauseMax);
-  run_jobs();
-  while (clock.now() < until && !is_stopping()) {
-    clock.sleep(nap, until);
-    run_jobs();
-    judge_if_new();
-  }
-}
-
-Result<void> PlanDirectory::Impl::turn() {
-  run_jobs();
-  const Micros now = clock.now();
-  cache.set_tick(static_cast<std::uint32_t>(now / kTick));
-  refusals.tell_the_rest(now);
-  std::vector<std::string> batch;
-  bool is_more = false;
-  {
-    const std::lock_guard lock(work_mutex);
-    for (; !wanted.empty() && batch.size() < reader.at_once(); wanted.pop_front()) {
-      batch.push_back(std::move(wanted.front()));
-    }
-    is_more = !wanted.empty();
-  }
-  if (!batch.empty()) {
-    if (Result<void> done = look_up_wanted(batch, now); !done) return done;
-  }
-  if (Result<void> done = reader.turn(now); !done) return done;
-  if (is_proven) note_contact();
-  remember(Moment::now_and_then);
-  const bool is_idle = !is_more && reader.is_idle(now);
-  Result<PlanSource::Changes> changed =
-      source->wait(is_idle && is_proven ? std::clamp(reader.next_at() - now, Micros{0}, kIdleMax) : Micros{0});
-  if (!changed) return fail(changed.error());
-  if (changed->all) {
-    reader.read_all();
-  } else if (!changed->subjects.empty()) {
-    reader.read(std::move(changed->subjects));
-  }
-  if (is_idle) pause_max = kPauseFirst;
-  if (!is_proven) come_up();
-  note_contact();
-  return {};
-}
-
-// Looks up new subjects. After a failure they are queued again. A subject that failed alone goes to the end of the
-// queue, because it may be the one whose lookup takes too long.
-Result<void> PlanDirectory::Impl::look_up_wanted(std::vector<std::string>& batch, Micros now) {
-  try {
-    Result<void> done = reader.look_up(batch, PlanCache::Room::make, now);
-    if (done) {
-      waiting_pays.store(true, std::memory_order_relaxed);
-      return done;
-    }
-    const std::lock_guard lock(work_mutex);
-    wanted.insert(batch.size() == 1 ? wanted.end() : wanted.begin(), batch.begin(), batch.end());
-    return done;
-  } catch (const std::exception&) {
-    for (const std::string& subject : batch) cache.not_queued(subject);
-    throw;
-  }
-}
-
-void PlanDirectory::Impl::run_jobs() {
-  for (;;) {
-    std::function<void()> job;
-    {
-      const std::lock_guard lock(work_mutex);
-      if (jobs.empty()) return;
-      job = std::move(jobs.front());
-      jobs.pop_front();
-    }
-    job();
-  }
-}
-
-void PlanDirectory::Impl::judge_if_new() {
-  std::function<Result<JudgedRow>(const PlanRow&)> by;
-  {
-    const std::lock_guard lock(work_mutex);
-    if (!has_new_judge) return;
-    by = judge;
-    has_new_judge = false;
-  }
-  try {
-    reader.judge_by(std::move(by), clock.now());
-  } catch (const std::exception&) {
-    const std::lock_guard lock(work_mutex);
-    has_new_judge = true;  // some rows are judged already, which does no harm
-    throw;
-  }
-}
-
-// A connection alone is not enough: the first read may break it.
-void PlanDirectory::Impl::come_up() {
-  is_proven = true;
-  waiting_pays.store(true, std::memory_order_relaxed);
-  bool is_back = false;
-  {
-    const std::lock_guard lock(state_mutex);
-    is_up = true;
-    error.clear();
-    is_back = std::exchange(is_away_told, false);
-  }
-  if (is_back && options.tell) options.tell({PlanEvent::Kind::back, "", "the plan database answers again"});
-}
-
-void PlanDirectory::Impl::go_down(const Error& why) {
-  is_open = is_proven = false;
-  waiting_pays.store(false, std::memory_order_relaxed);
-  bool is_news = false;
-  {
-    const std::lock_guard lock(state_mutex);
-    is_news = !is_away_told || error != why.message;
-    is_up = false;
-    is_away_told = true;
-    error = why.message;
-    ++failures;
-  }
-  if (is_news && options.tell) options.tell({PlanEvent::Kind::away, "", why.message});
-}
-
-void PlanDirectory::Impl::note_contact() {
-  const Micros now = clock.now();
-  const std::lock_guard lock(state_mutex);
-  contact_at = now;
-  lookups = reader.lookups();
-  changes = reader.changes();
-  if (!is_read && reader.was_read()) {
-    is_read = true;
-    was_read.notify_all();
-  }
-}
-
-void PlanDirectory::Impl::want(std::string_view subject) {
-  bool is_first = false, is_taken = false;
-  {
-    const std::lock_guard lock(work_mutex);
-    is_first = wanted.empty();
-    is_taken = wanted.size() < kWantedMax;
-    if (is_taken) wanted.emplace_back(subject);
-  }
-  if (!is_taken) cache.not_queued(subject);
-  if (is_first) source->wake();
-}
-
-// Bounds the time that a flood of new subjects makes its callers wait: a tenth of the time, and a little more at
-// first.
-bool PlanDirectory::Impl::may_wait(Micros now) const {
-  return waited_to_us.load(std::memory_order_relaxed) < (now + kWaitAhead).count();
-}
-
-void PlanDirectory::Impl::note_wait(Micros begun, Micros ended) {
-  const std::int64_t cost = kWaitShare * (ended - begun).count();
-  std::int64_t before = waited_to_us.load(std::memory_order_relaxed);
-  while (!waited_to_us.compare_exchange_weak(before, std::max(before, begun.count()) + cost)) {
-  }
-}
-
-// Runs a question on the thread, between two of its own.
-template <class T, class Ask>
-Result<T> PlanDirectory::Impl::ask(Ask question) {
-  std::promise<Result<T>> answer;
-  {
-    const std::lock_guard lock(work_mutex);
-    jobs.push_back([&] {
-      // The caller waits, so always answer. This message fits into a string's inline buffer.
-      Result<T> said = fail(ErrorCode::exhausted, "out of memory");
-      try {
-        said = is_open ? Result<T>(question()) : Result<T>(fail(ErrorCode::unavailable, last_error()));
-      } catch (const std::bad_alloc&) {
-        said = fail(ErrorCode::exhausted, "out of memory");
-      } catch (const std::exception& thrown) {
-        said = fail(ErrorCode::unavailable, thrown.what());
-      }
-      answer.set_value(std::move(said));
-    });
-  }
-  wake_all();
-  return answer.get_future().get();
-}
 
 PlanDirectory::PlanDirectory(std::unique_ptr<PlanSource> source, PlanDirectoryOptions options)
     : impl_(std::make_unique<Impl>(std::move(source), std::move(options))) {
@@ -402,12 +374,12 @@ PlanDirectory::~PlanDirectory() {
 }
 
 PlanTerms PlanDirectory::find(std::string_view subject) noexcept {
-  if (subject.size() > kSubjectBytesMax) return {};
+  if (subject.size() > kPlanSubjectMax) return {};
   try {
     bool wants_lookup = false;
     PlanTerms terms = impl_->cache.find(subject, wants_lookup);
     if (wants_lookup) impl_->want(subject);
-    if (terms.until != Micros{0} && impl_->clock.now() >= terms.until) terms.instead = nullptr;
+    if (terms.until != Micros{0} && impl_->clock.now() >= terms.until) terms.limits = nullptr;
     return terms;
   } catch (const std::exception&) {
     return {.is_pending = true};  // no memory for another subject
@@ -415,7 +387,7 @@ PlanTerms PlanDirectory::find(std::string_view subject) noexcept {
 }
 
 bool PlanDirectory::wait(std::string_view subject) noexcept {
-  if (subject.size() > kSubjectBytesMax) return true;
+  if (subject.size() > kPlanSubjectMax) return true;
   const Micros begun = impl_->clock.now();
   const bool pays = impl_->waiting_pays.load(std::memory_order_relaxed) && impl_->may_wait(begun);
   if (pays) impl_->waits.fetch_add(1, std::memory_order_relaxed);
@@ -480,7 +452,7 @@ Result<PlanRow> PlanDirectory::look(const std::string& subject) {
   return impl_->ask<PlanRow>([&]() -> Result<PlanRow> {
     Result<std::vector<PlanRow>> rows = impl_->source->find({&subject, 1});
     if (!rows) return fail(rows.error());
-    if (rows->empty()) return fail(ErrorCode::not_found, "the database has no row for " + in_quotes(subject));
+    if (rows->empty()) return fail(ErrorCode::not_found, "the database has no row for " + base::in_quotes(subject));
     return std::move(rows->front());
   });
 }
@@ -489,4 +461,4 @@ Result<std::vector<PlanRow>> PlanDirectory::list(std::string_view after, std::si
   return impl_->ask<std::vector<PlanRow>>([&] { return impl_->source->all(after, most); });
 }
 
-}  // namespace weir
+}  // namespace weir::plans

@@ -3,7 +3,8 @@
 //   weir::PlanDirectory plans(*std::move(source), {.judge = judge});
 //   const weir::PlanTerms terms = plans.find("user:42");        // never waits for the database
 //
-// A new subject is looked up once, however many checks ask for it. Until the reply arrives it has the default plan.
+// The directory looks a new subject up once, even if many checks ask for it. Until the reply arrives, the subject has
+// the default plan.
 // While the database is unavailable, the last known plans apply. An invalid row is refused alone, and its subject
 // keeps its previous plan. Any thread may call it. Tested by plan_directory_test.cc.
 #pragma once
@@ -21,7 +22,7 @@
 #include "weir/plans.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::plans {
 
 // A row that was found valid.
 struct JudgedRow {
@@ -91,4 +92,4 @@ class PlanDirectory final : public Plans {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace weir
+}  // namespace weir::plans

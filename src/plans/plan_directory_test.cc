@@ -5,18 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <new>
 #include <thread>
 
-#include "plans/test_database.h"
+#include "plans/plans_fixture.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 using Kind = PlanChange::Kind;
@@ -46,16 +44,13 @@ class ScriptedSource final : public PlanSource {
       changes = std::move(what);
       changed.notify_all();
     }
-    void kill(bool dead) {
+    void set(bool Script::*flag, bool value) {
       const std::lock_guard lock(mutex);
-      is_dead = dead;
+      this->*flag = value;
       changed.notify_all();
     }
-    void stick(bool stuck) {
-      const std::lock_guard lock(mutex);
-      is_stuck = stuck;
-      changed.notify_all();
-    }
+    void kill(bool dead) { set(&Script::is_dead, dead); }
+    void stick(bool stuck) { set(&Script::is_stuck, stuck); }
     int asked(const std::string& subject) {
       const std::lock_guard lock(mutex);
       return found[subject];
@@ -149,6 +144,12 @@ struct PlanDirectoryTest : testing::Test {
     return std::make_unique<PlanDirectory>(std::make_unique<ScriptedSource>(script), std::move(with));
   }
   std::unique_ptr<PlanDirectory> make() { return make(options()); }
+  std::unique_ptr<PlanDirectory> make_and_read(PlanDirectoryOptions with) {
+    auto plans = make(std::move(with));
+    EXPECT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+    return plans;
+  }
+  std::unique_ptr<PlanDirectory> make_and_read() { return make_and_read(options()); }
   std::size_t told_of(PlanEvent::Kind kind) {
     const std::lock_guard lock(told_mutex);
     return static_cast<std::size_t>(std::ranges::count(told, kind, &PlanEvent::kind));
@@ -160,10 +161,9 @@ struct PlanDirectoryTest : testing::Test {
   }
 };
 
-TEST_F(PlanDirectoryTest, WhatTheTablesHoldIsKnownBeforeAnybodyAsks) {
+TEST_F(PlanDirectoryTest, ReadsTheTablesBeforeTheFirstCheck) {
   for (int i = 0; i < 5'000; ++i) script->set(user(i), "pro");
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read();
   EXPECT_EQ(plans->find("user:4999").plan, "pro");
   EXPECT_FALSE(plans->find("user:4999").is_pending);
   EXPECT_EQ(script->asked("user:4999"), 0);
@@ -171,9 +171,8 @@ TEST_F(PlanDirectoryTest, WhatTheTablesHoldIsKnownBeforeAnybodyAsks) {
   EXPECT_TRUE(plans->status().is_up);
 }
 
-TEST_F(PlanDirectoryTest, ASubjectThatManyAskForIsLookedUpOnce) {
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+TEST_F(PlanDirectoryTest, LooksASubjectUpOnceForManyChecks) {
+  const auto plans = make_and_read();
   script->set("user:1", "pro");  // and no change is reported
   script->stick(true);
   std::vector<std::thread> threads;
@@ -196,8 +195,7 @@ TEST_F(PlanDirectoryTest, ASubjectThatManyAskForIsLookedUpOnce) {
 TEST_F(PlanDirectoryTest, ACheckWaitsForItsSubjectButNotForLong) {
   PlanDirectoryOptions with = options();
   with.wait = Micros{20'000'000};
-  const auto plans = make(with);
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read(with);
   script->set("user:1", "pro");
   EXPECT_TRUE(plans->find("user:1").is_pending);
   EXPECT_TRUE(plans->wait("user:1"));
@@ -205,11 +203,10 @@ TEST_F(PlanDirectoryTest, ACheckWaitsForItsSubjectButNotForLong) {
   EXPECT_TRUE(plans->wait("user:1"));
 }
 
-TEST_F(PlanDirectoryTest, AfterOneHasWaitedInVainNobodyWaitsUntilThereAreAnswersAgain) {
+TEST_F(PlanDirectoryTest, AfterATimeoutNoCheckWaitsUntilTheDatabaseAnswersAgain) {
   PlanDirectoryOptions with = options();
   with.wait = Micros{50'000};
-  const auto plans = make(with);
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read(with);
   script->stick(true);
   plans->find("user:1");
   EXPECT_FALSE(plans->wait("user:1"));
@@ -226,18 +223,17 @@ TEST_F(PlanDirectoryTest, AfterOneHasWaitedInVainNobodyWaitsUntilThereAreAnswers
   EXPECT_TRUE(plans->wait("user:2000"));
 }
 
-TEST_F(PlanDirectoryTest, UnknownSubjectsAreRememberedAsOfTheDefaultPlan) {
+TEST_F(PlanDirectoryTest, CachesUnknownSubjectsWithTheDefaultPlan) {
   const auto plans = make();
   until_plan(*plans, "user:nobody", "");
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(plans->find("user:nobody").is_pending);
   EXPECT_EQ(script->asked("user:nobody"), 1);
 }
 
-TEST_F(PlanDirectoryTest, AChangeThatIsToldIsSeen) {
+TEST_F(PlanDirectoryTest, AppliesReportedChanges) {
   script->set("user:1", "free");
   script->set("user:2", "free");
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read();
   script->set("user:1", "pro");
   script->tell({.subjects = {"user:1"}});
   until_plan(*plans, "user:1", "pro");
@@ -254,10 +250,9 @@ TEST_F(PlanDirectoryTest, AChangeThatIsToldIsSeen) {
   EXPECT_EQ(plans->status().changes, 4u);
 }
 
-TEST_F(PlanDirectoryTest, WithAQueryAllWhoAreKnownAreAskedForAgain) {
+TEST_F(PlanDirectoryTest, WithAQueryReadsAllKnownSubjectsAgain) {
   script->has_pages = false;
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read();
   for (int i = 0; i < 3'000; ++i) plans->find(user(i));
   until([&] { return plans->status().pending == 0; });
   for (int i = 0; i < 3'000; ++i) script->set(user(i), "pro");
@@ -266,7 +261,7 @@ TEST_F(PlanDirectoryTest, WithAQueryAllWhoAreKnownAreAskedForAgain) {
   EXPECT_LE(script->batch_max, 256u);
 }
 
-TEST_F(PlanDirectoryTest, EverybodyIsAskedForAgainNowAndThen) {
+TEST_F(PlanDirectoryTest, ReadsEverySubjectAgainOnceInARefreshInterval) {
   script->set("user:1", "free");
   PlanDirectoryOptions with = options();
   with.refresh = Micros{50'000};
@@ -279,14 +274,13 @@ TEST_F(PlanDirectoryTest, EverybodyIsAskedForAgainNowAndThen) {
   until_plan(*plans, "user:2", "pro");
 }
 
-TEST_F(PlanDirectoryTest, WhileTheDatabaseIsAwayWhatItSaidHolds) {
+TEST_F(PlanDirectoryTest, KeepsTheLastKnownPlansDuringAnOutage) {
   ManualClock clock(Micros{1'000'000'000});
   script->set("user:1", "pro");
   PlanDirectoryOptions with = options();
   with.clock = &clock;
   with.wait = Micros{1'000'000};
-  const auto plans = make(with);
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read(with);
   EXPECT_EQ(plans->status().age, Micros{0});
   script->kill(true);
   until([&] { return !plans->status().is_up; });
@@ -319,7 +313,7 @@ TEST_F(PlanDirectoryTest, WhileTheDatabaseIsAwayWhatItSaidHolds) {
   until_told(PlanEvent::Kind::back, 1);
 }
 
-TEST_F(PlanDirectoryTest, ADatabaseThatIsAwayFromTheStartLeavesEverybodyTheDefault) {
+TEST_F(PlanDirectoryTest, AppliesTheDefaultIfTheDatabaseIsUnavailableFromTheStart) {
   script->kill(true);
   const auto plans = make();
   EXPECT_FALSE(plans->wait_until_read(Micros{50'000}));
@@ -331,10 +325,9 @@ TEST_F(PlanDirectoryTest, ADatabaseThatIsAwayFromTheStartLeavesEverybodyTheDefau
   EXPECT_TRUE(plans->wait_until_read(Micros{20'000'000}));
 }
 
-TEST_F(PlanDirectoryTest, ABadRowIsRefusedAloneAndItsSubjectKeepsWhatItHad) {
+TEST_F(PlanDirectoryTest, AnInvalidRowIsRefusedAloneAndItsSubjectKeepsItsPlan) {
   for (int i = 0; i < 10; ++i) script->set(user(i), "pro");
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read();
   {
     const std::lock_guard lock(script->mutex);
     script->rows["user:0"].plan = std::nullopt;
@@ -352,12 +345,12 @@ TEST_F(PlanDirectoryTest, ABadRowIsRefusedAloneAndItsSubjectKeepsWhatItHad) {
   }
   script->tell({.all = true});
   until_plan(*plans, "user:8", "free");
-  until([&] { return plans->find("user:9").instead != nullptr; });
-  EXPECT_EQ(*plans->find("user:9").instead, "7/minute");
+  until([&] { return plans->find("user:9").limits != nullptr; });
+  EXPECT_EQ(*plans->find("user:9").limits, "7/minute");
   until_plan(*plans, "user:10", "");  // it had no previous plan
   for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(plans->find(user(i)).plan, "pro") << i;
-    EXPECT_EQ(plans->find(user(i)).instead, nullptr) << i;
+    EXPECT_EQ(plans->find(user(i)).limits, nullptr) << i;
   }
   const PlanStatus status = plans->status();
   EXPECT_EQ(status.refused, 9u);
@@ -376,11 +369,10 @@ TEST_F(PlanDirectoryTest, ABadRowIsRefusedAloneAndItsSubjectKeepsWhatItHad) {
   EXPECT_EQ(plans->status().refused_rows.size(), 8u);
 }
 
-TEST_F(PlanDirectoryTest, OtherTiersJudgeEveryRowAnewAlsoWhileTheDatabaseIsAway) {
+TEST_F(PlanDirectoryTest, ChangedTiersJudgeEveryRowAgainEvenDuringAnOutage) {
   script->set("user:1", "gold");
   script->set("user:2", "pro");
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read();
   EXPECT_EQ(plans->find("user:1").plan, "");
   script->kill(true);
   until([&] { return !plans->status().is_up; });
@@ -390,9 +382,8 @@ TEST_F(PlanDirectoryTest, OtherTiersJudgeEveryRowAnewAlsoWhileTheDatabaseIsAway)
   EXPECT_TRUE(plans->status().refused_rows.empty());
 }
 
-TEST_F(PlanDirectoryTest, WhatIsWrittenIsKnownAtOnce) {
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+TEST_F(PlanDirectoryTest, AWrittenPlanAppliesAtOnce) {
+  const auto plans = make_and_read();
   ASSERT_TRUE(plans->write({Kind::set_plan, "user:1", "pro"}));
   EXPECT_EQ(plans->find("user:1").plan, "pro");
   EXPECT_EQ(plans->look("user:1")->plan, "pro");
@@ -401,12 +392,11 @@ TEST_F(PlanDirectoryTest, WhatIsWrittenIsKnownAtOnce) {
   EXPECT_EQ(plans->list("", 10)->size(), 1u);
 }
 
-TEST_F(PlanDirectoryTest, MoreRowsThanAreRememberedAreLookedUpWhenAskedFor) {
+TEST_F(PlanDirectoryTest, LooksUpRowsBeyondTheCapacityOnRequest) {
   for (int i = 0; i < 5'000; ++i) script->set(user(i), "pro");
   PlanDirectoryOptions with = options();
   with.subjects_max = 2'000;
-  const auto plans = make(with);
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read(with);
   for (int i = 0; i < 5'000; i += 7) until_plan(*plans, user(i), "pro");
   EXPECT_LE(plans->status().subjects, 2'010u);
   script->set("user:7", "free");
@@ -415,12 +405,11 @@ TEST_F(PlanDirectoryTest, MoreRowsThanAreRememberedAreLookedUpWhenAskedFor) {
   until_plan(*plans, "user:7", "free");
 }
 
-TEST_F(PlanDirectoryTest, AFloodOfNewSubjectsIsBoundedAndEndsInAnswers) {
+TEST_F(PlanDirectoryTest, LimitsTheLookupQueueAndAnswersAllInTheEnd) {
   script->set("user:1", "pro");
   PlanDirectoryOptions with = options();
   with.subjects_max = 1'000'000;
-  const auto plans = make(with);
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read(with);
   script->stick(true);
   for (int i = 0; i < 30'000; ++i) EXPECT_TRUE(plans->find("ip:" + std::to_string(i)).is_pending);
   EXPECT_EQ(plans->find("user:1").plan, "pro");
@@ -430,11 +419,8 @@ TEST_F(PlanDirectoryTest, AFloodOfNewSubjectsIsBoundedAndEndsInAnswers) {
   until([&] { return plans->status().pending == 0; });
 }
 
-TEST_F(PlanDirectoryTest, AConnectionFromWhichNothingCanBeReadIsNoContact) {
-  {
-    const std::lock_guard lock(script->mutex);
-    script->is_unreadable = true;
-  }
+TEST_F(PlanDirectoryTest, AConnectionWithoutASuccessfulReadDoesNotCountAsUp) {
+  script->set(&ScriptedSource::Script::is_unreadable, true);
   const auto connects = [&] {
     const std::lock_guard lock(script->mutex);
     return script->connects;
@@ -451,14 +437,11 @@ TEST_F(PlanDirectoryTest, AConnectionFromWhichNothingCanBeReadIsNoContact) {
     return connects() >= 20;
   });
   EXPECT_FALSE(was_up);
-  EXPECT_GT(clock.now() - start, Micros{1'000'000}) << "the pauses do not grow";  // 500 ms if all are like the first
+  EXPECT_GT(clock.now() - start, Micros{1'000'000}) << "the pauses must grow";  // 500 ms if all are like the first
   EXPECT_GE(plans->status().age, clock.now() - start);
   until_told(PlanEvent::Kind::away, 1);
   EXPECT_EQ(told_of(PlanEvent::Kind::back), 0u);
-  {
-    const std::lock_guard lock(script->mutex);
-    script->is_unreadable = false;
-  }
+  script->set(&ScriptedSource::Script::is_unreadable, false);
   until([&] {
     clock.advance(Micros{4'000});
     return plans->status().is_up;
@@ -467,10 +450,9 @@ TEST_F(PlanDirectoryTest, AConnectionFromWhichNothingCanBeReadIsNoContact) {
   EXPECT_LT(plans->status().age, Micros{1'000'000});
 }
 
-TEST_F(PlanDirectoryTest, QuestionsThatAreTooLargeToBeAnsweredInTimeGetSmaller) {
+TEST_F(PlanDirectoryTest, ReducesTheBatchSizeAfterATimeout) {
   script->has_pages = false;
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
+  const auto plans = make_and_read();
   {
     const std::lock_guard lock(script->mutex);
     script->in_time_max = 10;
@@ -494,16 +476,15 @@ TEST_F(PlanDirectoryTest, QuestionsThatAreTooLargeToBeAnsweredInTimeGetSmaller) 
   });
 }
 
-TEST_F(PlanDirectoryTest, WhatASubjectHadOutlivesTheServerThoughItsRowIsRefused) {
-  const PlansFolder folder;
+TEST_F(PlanDirectoryTest, AnAcceptedPlanSurvivesARestartThoughItsRowIsRefused) {
+  const base::TestFolder folder;
   PlanDirectoryOptions with = options();
   with.memory = folder.at("plans");
   script->set("user:1", "pro");
   script->set("user:" + std::string(5'000, 'x'), "pro");
   {
-    const auto plans = make(with);
-    ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
-    EXPECT_EQ(plans->status().refused, 1u) << "a subject that is too long for anybody to be";
+    const auto plans = make_and_read(with);
+    EXPECT_EQ(plans->status().refused, 1u) << "the subject is too long";
     script->set("user:1", "gold");
     script->set("user:2", "free");
     script->tell({.all = true});
@@ -522,8 +503,8 @@ TEST_F(PlanDirectoryTest, WhatASubjectHadOutlivesTheServerThoughItsRowIsRefused)
   EXPECT_EQ(told_of(PlanEvent::Kind::not_remembered), 0u);
 }
 
-TEST_F(PlanDirectoryTest, OneThatIsRetiredLeavesItsFileToTheNext) {
-  const PlansFolder folder;
+TEST_F(PlanDirectoryTest, ARetiredDirectoryDoesNotWriteItsFile) {
+  const base::TestFolder folder;
   PlanDirectoryOptions with = options();
   with.memory = folder.at("plans");
   script->set("user:1", "pro");
@@ -539,26 +520,21 @@ TEST_F(PlanDirectoryTest, OneThatIsRetiredLeavesItsFileToTheNext) {
   }
 }
 
-TEST_F(PlanDirectoryTest, WithoutMemoryItAnswersAndLivesOn) {
-  const auto plans = make();
-  ASSERT_TRUE(plans->wait_until_read(Micros{20'000'000}));
-  const auto fail_all = [&](bool throws) {
-    const std::lock_guard lock(script->mutex);
-    script->throws = throws;
-  };
-  fail_all(true);
+TEST_F(PlanDirectoryTest, SurvivesAFailedAllocation) {
+  const auto plans = make_and_read();
+  script->set(&ScriptedSource::Script::throws, true);
   plans->find("user:1");
   EXPECT_FALSE(plans->write({Kind::set_plan, "user:1", "pro"}));
   EXPECT_FALSE(plans->look("user:1"));
   script->set("user:1", "pro");
-  fail_all(false);
+  script->set(&ScriptedSource::Script::throws, false);
   until_plan(*plans, "user:1", "pro");
 }
 
-TEST_F(PlanDirectoryTest, ItEndsWhileTheDatabaseIsAway) {
+TEST_F(PlanDirectoryTest, EndsWhileTheDatabaseIsUnavailable) {
   script->kill(true);
   const auto plans = make();
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::plans

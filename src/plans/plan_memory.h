@@ -11,7 +11,7 @@
 
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::plans {
 
 struct RememberedRow {
   std::string subject{};
@@ -25,4 +25,4 @@ Result<void> write_plan_memory(const std::string& path, std::string_view source,
 // Fails with not_found if there is no such file, or if it belongs to another source.
 Result<std::vector<RememberedRow>> read_plan_memory(const std::string& path, std::string_view source);
 
-}  // namespace weir
+}  // namespace weir::plans

@@ -4,27 +4,15 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <fstream>
-#include <iterator>
-#include <string>
 #include <thread>
 
-#include "plans/test_database.h"
+#include "plans/plans_fixture.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void put(const std::string& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
-}
-
-TEST(PlanMemory, ComesBackWhole) {
-  const PlansFolder folder;
+TEST(PlanMemory, IsReadAsItWasWritten) {
+  const base::TestFolder folder;
   const std::string path = folder.at("plans");
   const std::vector<RememberedRow> rows = {{"user:42", "p3:pro"}, {"user:a\nb", std::string("p1:\0", 4)}, {"x", ""}};
   ASSERT_TRUE(write_plan_memory(path, "sqlite:a", rows));
@@ -37,38 +25,38 @@ TEST(PlanMemory, ComesBackWhole) {
   }
   struct stat about {};
   ASSERT_EQ(stat(path.c_str(), &about), 0);
-  EXPECT_EQ(about.st_mode & 0777, 0600U) << "who is on which plan is nobody else's business";
+  EXPECT_EQ(about.st_mode & 0777, 0600U) << "other users must not see who is on which plan";
   ASSERT_TRUE(write_plan_memory(path, "sqlite:a", {}));
   EXPECT_TRUE(read_plan_memory(path, "sqlite:a")->empty());
 }
 
-TEST(PlanMemory, IsOfOneSource) {
-  const PlansFolder folder;
+TEST(PlanMemory, BelongsToOneSource) {
+  const base::TestFolder folder;
   ASSERT_TRUE(write_plan_memory(folder.at("plans"), "sqlite:a", {{"user:42", "p3:pro"}}));
   EXPECT_EQ(read_plan_memory(folder.at("plans"), "sqlite:b").error().code, ErrorCode::not_found);
   EXPECT_EQ(read_plan_memory(folder.at("plans"), "sqlite:").error().code, ErrorCode::not_found);
   EXPECT_EQ(read_plan_memory(folder.at("none"), "sqlite:a").error().code, ErrorCode::not_found);
 }
 
-TEST(PlanMemory, IsNotThereIfAnythingOfItIsDamaged) {
-  const PlansFolder folder;
+TEST(PlanMemory, IsRefusedIfAnyByteIsDamaged) {
+  const base::TestFolder folder;
   const std::string path = folder.at("plans");
   ASSERT_TRUE(write_plan_memory(path, "s", {{"user:42", "p3:pro"}, {"user:43", "p4:gold"}}));
-  const std::string whole = contents(path);
+  const std::string whole = folder.read("plans");
   for (std::size_t i = 0; i < whole.size(); ++i) {
-    put(path, whole.substr(0, i));
+    folder.write("plans", whole.substr(0, i));
     EXPECT_FALSE(read_plan_memory(path, "s")) << "cut at " << i;
     std::string flipped = whole;
     flipped[i] = static_cast<char>(flipped[i] ^ 1);
-    put(path, flipped);
+    folder.write("plans", flipped);
     EXPECT_FALSE(read_plan_memory(path, "s")) << "flipped at " << i;
   }
-  put(path, whole + "x");
+  folder.write("plans", whole + "x");
   EXPECT_FALSE(read_plan_memory(path, "s"));
 }
 
-TEST(PlanMemory, TwoWhoWriteAtOnceLeaveAWholeOne) {
-  const PlansFolder folder;
+TEST(PlanMemory, TwoConcurrentWritersLeaveACompleteFile) {
+  const base::TestFolder folder;
   const std::string path = folder.at("plans");
   const auto write = [&](const std::string& text) {
     const std::vector<RememberedRow> rows(2'000, {"user:42", text});
@@ -90,4 +78,4 @@ TEST(PlanMemory, SaysWhyItCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::plans

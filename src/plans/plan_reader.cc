@@ -1,20 +1,15 @@
 // Decides what to read next, and handles replies. See plan_reader.h.
 #include "plans/plan_reader.h"
 
-#include <algorithm>
-#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "plans/row_text.h"
-#include "plans/subject.h"
-
-namespace weir {
+namespace weir::plans {
 namespace {
 
-constexpr std::size_t kAtOnce = 256;           // most subjects in one question
-constexpr std::size_t kQuickToGrow = 16;       // fast replies to full questions
+constexpr std::size_t kAtOnce = 256;           // most subjects in one query
+constexpr std::size_t kQuickToGrow = 16;       // fast replies to full queries
 constexpr Micros kQuick{100'000};              // a tenth of the default patience
 constexpr std::size_t kSubjectToldBytes = 64;  // shown of a subject that is too long
 constexpr std::size_t kPageRows = 1'000;       // takes some milliseconds
@@ -46,22 +41,17 @@ PlanReader::PlanReader(PlanSource& source, PlanCache& cache, Refusals& refusals,
 void PlanReader::judge_by(Judge judge, Micros now) {
   judge_ = judge ? std::move(judge) : take_at_its_word;
   ++era_;
-  PlanCache::Walk walk;
-  std::vector<PlanCache::Seen> seen;
-  for (bool is_more = true; is_more; seen.clear()) {
-    is_more = cache_.next(walk, kAtOnce, seen);
-    for (const PlanCache::Seen& one : seen) {
-      if (one.is_pending) continue;
-      if (const auto row = row_of_text(one.subject, one.text)) take(*row, PlanCache::Room::as_left, now);
-    }
-  }
+  cache_.each([&](const PlanCache::Seen& one) {
+    if (one.is_pending) return;
+    if (const auto row = row_of_text(one.subject, one.text)) take(*row, PlanCache::Room::as_left, now);
+  });
 }
 
 void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
-  if (row.subject.size() > kSubjectBytesMax) {
+  if (row.subject.size() > kPlanSubjectMax) {
     refusals_.refuse(row.subject.substr(0, kSubjectToldBytes) + "...",
                      "the subject has " + std::to_string(row.subject.size()) + " bytes; at most " +
-                         std::to_string(kSubjectBytesMax) + " are allowed",
+                         std::to_string(kPlanSubjectMax) + " are allowed",
                      now);
     return;
   }
@@ -148,10 +138,8 @@ void PlanReader::begin(Micros now) {
 
 void PlanReader::begin_subjects() {
   work_ = Work::subjects;
-  PlanCache::Walk walk;
   std::vector<PlanCache::Seen> seen;
-  while (cache_.next(walk, kAtOnce, seen)) {
-  }
+  cache_.each([&](PlanCache::Seen& one) { seen.push_back(std::move(one)); });
   std::ranges::sort(seen, {}, &PlanCache::Seen::asked);
   subjects_.clear();
   for (PlanCache::Seen& one : seen) {
@@ -208,14 +196,9 @@ Result<void> PlanReader::read_page(Micros now) {
   // A subject that had a row but was not on any page has lost it. Confirm that with one more lookup.
   work_ = Work::subjects;
   subjects_.clear();
-  PlanCache::Walk walk;
-  std::vector<PlanCache::Seen> seen;
-  for (bool is_more = true; is_more; seen.clear()) {
-    is_more = cache_.next(walk, kAtOnce, seen);
-    for (PlanCache::Seen& one : seen) {
-      if (!one.text.empty() && one.mark.reading != reading_) subjects_.push_back(std::move(one.subject));
-    }
-  }
+  cache_.each([&](PlanCache::Seen& one) {
+    if (!one.text.empty() && one.mark.reading != reading_) subjects_.push_back(std::move(one.subject));
+  });
   if (subjects_.empty()) finish(now);
   return {};
 }
@@ -248,4 +231,4 @@ Result<void> PlanReader::refresh_some(Micros now) {
   return look_up(subjects, PlanCache::Room::as_left, now);
 }
 
-}  // namespace weir
+}  // namespace weir::plans

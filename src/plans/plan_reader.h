@@ -25,7 +25,7 @@
 #include "weir/clock.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::plans {
 
 class PlanReader {
  public:
@@ -94,4 +94,4 @@ class PlanReader {
   std::uint64_t lookups_ = 0, changes_ = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::plans

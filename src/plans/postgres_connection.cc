@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <condition_variable>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -15,7 +15,7 @@
 
 #include "base/nearest.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 using std::chrono::ceil;
@@ -111,7 +111,7 @@ std::string_view help_for(std::string_view state) {
   return row == kHelp.end() ? std::string_view{} : row->second;
 }
 
-// Classes of states that the next question would get too: they concern the connection, permissions, tables,
+// Classes of states that the next query would get too: they concern the connection, permissions, tables,
 // resources, prepared statements or the transaction.
 constexpr auto kOfSession = std::to_array<std::string_view>(
     {"08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "XX"});
@@ -135,7 +135,7 @@ void PostgresAnswer::Clear::operator()(pg_result* result) const { PQclear(result
 int PostgresAnswer::rows() const { return PQntuples(result_.get()); }
 int PostgresAnswer::columns() const { return PQnfields(result_.get()); }
 int PostgresAnswer::parameters() const { return PQnparams(result_.get()); }
-std::string PostgresAnswer::name(int column) const { return lower(PQfname(result_.get(), column)); }
+std::string PostgresAnswer::name(int column) const { return base::lower(PQfname(result_.get(), column)); }
 unsigned PostgresAnswer::type(int column) const { return PQftype(result_.get(), column); }
 std::string_view PostgresAnswer::touched() const { return PQcmdTuples(result_.get()); }
 std::optional<std::string_view> PostgresAnswer::text(int row, int column) const {
@@ -269,7 +269,10 @@ void PostgresConnection::note_failure(PostgresAnswer& answer) const {
 }
 
 // Returns the last answer to what was sent, or the first failed one. A server that ends the session says why first.
-Result<PostgresAnswer> PostgresConnection::answer() {
+// libpq sends nothing if there is no connection.
+Result<PostgresAnswer> PostgresConnection::answer(bool is_sent) {
+  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
+  if (!is_sent) return fail(lost("the connection was lost"));
   if (Result<void> sent = flush(); !sent) return fail(sent.error());
   PostgresAnswer last(nullptr);
   for (;;) {
@@ -300,39 +303,26 @@ struct Values {
 }  // namespace
 
 Result<PostgresAnswer> PostgresConnection::ask(const std::string& statement, const Parameters& parameters) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
   const Values given(parameters);
-  if (PQsendQueryParams(connection_, statement.c_str(), given.count(), nullptr, given.values.data(), nullptr, nullptr,
-                        0) == 0) {
-    return fail(lost("the connection was lost"));
-  }
-  return answer();
+  return answer(PQsendQueryParams(connection_, statement.c_str(), given.count(), nullptr, given.values.data(), nullptr,
+                                  nullptr, 0) != 0);
 }
 
 Result<PostgresAnswer> PostgresConnection::run(const std::string& script) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
-  if (PQsendQuery(connection_, script.c_str()) == 0) return fail(lost("the connection was lost"));
-  return answer();
+  return answer(PQsendQuery(connection_, script.c_str()) != 0);
 }
 
 Result<PostgresAnswer> PostgresConnection::prepare(const std::string& name, const std::string& statement) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
-  if (PQsendPrepare(connection_, name.c_str(), statement.c_str(), 0, nullptr) == 0) {
-    return fail(lost("the connection was lost"));
-  }
-  Result<PostgresAnswer> prepared = answer();
+  Result<PostgresAnswer> prepared =
+      answer(PQsendPrepare(connection_, name.c_str(), statement.c_str(), 0, nullptr) != 0);
   if (!prepared || !prepared->state().empty()) return prepared;
-  if (PQsendDescribePrepared(connection_, name.c_str()) == 0) return fail(lost("the connection was lost"));
-  return answer();
+  return answer(PQsendDescribePrepared(connection_, name.c_str()) != 0);
 }
 
 Result<PostgresAnswer> PostgresConnection::ask_prepared(const std::string& name, const Parameters& parameters) {
-  if (!is_open()) return fail(ErrorCode::unavailable, name_ + " is not connected");
   const Values given(parameters);
-  if (PQsendQueryPrepared(connection_, name.c_str(), given.count(), given.values.data(), nullptr, nullptr, 0) == 0) {
-    return fail(lost("the connection was lost"));
-  }
-  return answer();
+  return answer(
+      PQsendQueryPrepared(connection_, name.c_str(), given.count(), given.values.data(), nullptr, nullptr, 0) != 0);
 }
 
 Result<std::vector<PostgresAnswer>> PostgresConnection::ask_many(const std::string& name,
@@ -348,7 +338,7 @@ Result<std::vector<PostgresAnswer>> PostgresConnection::ask_many(const std::stri
     if (!is_sent) return fail(lost("the connection was lost"));
   }
   if (Result<void> sent = flush(); !sent) return fail(sent.error());
-  // Each question has an answer, its end, and a sync. After the sync, a failure does not affect the next question.
+  // Each query has an answer, its end, and a sync. After the sync, a failure does not affect the next query.
   for (std::size_t i = 0; i < questions.size(); ++i) {
     for (bool is_synced = false; !is_synced;) {
       const Result<pg_result*> result = next();
@@ -396,4 +386,4 @@ void PostgresConnection::collect_notices() {
 
 std::vector<std::string> PostgresConnection::take_notices() { return std::exchange(notices_, {}); }
 
-}  // namespace weir
+}  // namespace weir::plans

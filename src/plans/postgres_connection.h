@@ -6,7 +6,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,7 +19,7 @@
 struct pg_conn;
 struct pg_result;
 
-namespace weir {
+namespace weir::plans {
 
 class PostgresAnswer {
  public:
@@ -28,7 +27,7 @@ class PostgresAnswer {
 
   std::string_view state() const { return state_; }  // SQLSTATE; empty on success
   const std::string& message() const { return message_; }
-  // What caused a failure: the session, so that every statement would fail; this one question; or a parameter value
+  // What caused a failure: the session, so that every statement would fail; this one query; or a parameter value
   // that no row can have, because it does not fit its column's type or the database's encoding.
   enum class Blame { session, question, value };
   Blame blame() const;
@@ -74,7 +73,7 @@ class PostgresConnection {
   Result<PostgresAnswer> prepare(const std::string& name, const std::string& statement);  // and describes it
   Result<PostgresAnswer> ask_prepared(const std::string& name, const Parameters& parameters);
 
-  // Returns one answer for each question. All are sent before the first reply is read, and a failed one does not
+  // Returns one answer for each query. All are sent before the first reply is read, and a failed one does not
   // affect the others.
   Result<std::vector<PostgresAnswer>> ask_many(const std::string& name, std::span<const Parameters> questions);
 
@@ -89,7 +88,7 @@ class PostgresConnection {
   Result<void> poll_until_ready(short events);
   Result<void> flush();
   Result<pg_result*> next();  // null after a statement's last result
-  Result<PostgresAnswer> answer();
+  Result<PostgresAnswer> answer(bool is_sent);
   void note_failure(PostgresAnswer& answer) const;
   void collect_notices();
   Error lost(std::string_view why);
@@ -106,4 +105,4 @@ class PostgresConnection {
   std::vector<std::string> notices_;
 };
 
-}  // namespace weir
+}  // namespace weir::plans

@@ -1,8 +1,10 @@
-// Plans in PostgreSQL: our tables, or a query over the user's, and changes reported by NOTIFY. See postgres_source.h.
+// Plans in PostgreSQL: our tables, or a query over the user's, and changes reported by NOTIFY weir_plans. The payload
+// is a subject, or empty if anything may have changed. Only postgres_connection.cc includes libpq.
 //
 // The session is read-only except while it writes. Our tables are created at most once in the life of a source. If
-// they disappear later, creating them again would put all subjects back on the default plan.
-#include "plans/postgres_source.h"
+// they disappear later, creating them again would put all subjects back on the default plan. Tested by
+// postgres_source_test.cc.
+#include "plans/plan_source.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -13,12 +15,12 @@
 #include <iterator>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/nearest.h"
-#include "plans/merged_rows.h"
+#include "base/utf8.h"
 #include "plans/postgres_connection.h"
-#include "plans/subject.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 constexpr Micros kPingEvery{1'000'000};
@@ -44,7 +46,7 @@ END $weir$;)";
 std::string make_table(const std::string& table, const std::string& columns) {
   std::string sql = "CREATE TABLE IF NOT EXISTS " + table + " (" + columns + ");";
   const auto trigger = [&](const std::string& event, const std::string& tables) {
-    const std::string name = "weir_tell_" + lower(event);
+    const std::string name = "weir_tell_" + base::lower(event);
     sql += "DROP TRIGGER IF EXISTS " + name + " ON " + table + "; CREATE TRIGGER " + name + " AFTER " + event + " ON " +
            table + tables + " FOR EACH STATEMENT EXECUTE FUNCTION weir_changed();";
   };
@@ -78,8 +80,8 @@ std::string array_of(std::span<const std::string> texts) {
 
 bool has_zero_byte(const std::string& text) { return text.find('\0') != text.npos; }
 
-// Whether PostgreSQL accepts the text. One bad text would fail the question for all subjects in it.
-bool can_be_text(const std::string& text) { return !has_zero_byte(text) && is_utf8(text); }
+// Whether PostgreSQL accepts the text. One bad text would fail the query for all subjects in it.
+bool can_be_text(const std::string& text) { return !has_zero_byte(text) && base::is_utf8(text); }
 
 // Converts a time to RFC 3339 in whole seconds; the session's time zone is UTC.
 std::optional<std::string> time_text(std::optional<std::string> text, unsigned type) {
@@ -101,9 +103,6 @@ class PostgresSource final : public PlanSource {
         patience_(options.patience),
         connection_(options.url, options.patience),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~PostgresSource() override {
-    if (wake_ >= 0) close(wake_);
-  }
 
   Result<void> read_address() { return connection_.read_address(); }
 
@@ -166,29 +165,27 @@ class PostgresSource final : public PlanSource {
       }
       const auto left = std::min(end, ping_at_) - read_stopwatch();
       const bool is_last = end <= ping_at_;
-      if (Result<void> waited = connection_.wait(wake_, std::chrono::ceil<Micros>(left)); !waited) {
+      if (Result<void> waited = connection_.wait(wake_.get(), std::chrono::ceil<Micros>(left)); !waited) {
         return fail(waited.error());
       }
       std::uint64_t times = 0;
-      const bool is_woken = read(wake_, &times, sizeof times) > 0;
+      const bool is_woken = read(wake_.get(), &times, sizeof times) > 0;
       if (is_woken || (is_last && read_stopwatch() >= end)) return told();
     }
   }
 
   void wake() noexcept override {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t put = ::write(wake_, &one, sizeof one);
+    [[maybe_unused]] const ssize_t put = ::write(wake_.get(), &one, sizeof one);
   }
 
   Result<void> write(const PlanChange& change) override {
     if (!is_override(change) && !query_.empty()) return fail(not_ours());
     connection_.begin();
-    Result<PostgresAnswer> may = connection_.ask("RESET default_transaction_read_only");
-    if (Result<void> is = well(may); !is) return is;
+    if (Result<void> is = well(connection_.ask("RESET default_transaction_read_only")); !is) return is;
     Result<void> written = put(change);
     if (!connection_.is_open()) return written;
-    Result<PostgresAnswer> may_not = connection_.ask("SET default_transaction_read_only = on");
-    if (Result<void> is = well(may_not); !is) return is;
+    if (Result<void> is = well(connection_.ask("SET default_transaction_read_only = on")); !is) return is;
     return written;
   }
 
@@ -218,7 +215,7 @@ class PostgresSource final : public PlanSource {
     can_listen_ = listens->state().empty();
     if (Result<void> is = find_tables(); !is) return is;
     if (query_.empty() && !was_open_ && !(has_plans_ && has_overrides_ && has_triggers_)) {
-      // Without the permission to create tables, the existing ones must do.
+      // Without the permission to create tables, the existing tables must be enough.
       Result<PostgresAnswer> made = connection_.run(kMakeTelling + make_plans() + make_overrides());
       if (!made) return fail(made.error());
       if (!made->state().empty() && !has_plans_) {
@@ -232,8 +229,7 @@ class PostgresSource final : public PlanSource {
                                               " has lost its table weir_plans; restore it, or restart the server "
                                               "to create an empty one");
     }
-    Result<PostgresAnswer> reads = connection_.ask("SET default_transaction_read_only = on");
-    if (Result<void> is = well(reads); !is) return is;
+    if (Result<void> is = well(connection_.ask("SET default_transaction_read_only = on")); !is) return is;
     if (Result<void> is = prepare_all(); !is) return is;
     seen_log_.clear();
     const Result<bool> pinged = ping();
@@ -254,13 +250,11 @@ class PostgresSource final : public PlanSource {
   }
 
   Result<void> prepare(const std::string& name, const std::string& statement) {
-    const Result<PostgresAnswer> prepared = connection_.prepare(name, statement);
-    return well(prepared);
+    return well(connection_.prepare(name, statement));
   }
 
   Result<void> prepare_all() {
-    Result<PostgresAnswer> none = connection_.ask("DEALLOCATE ALL");
-    if (Result<void> is = well(none); !is) return is;
+    if (Result<void> is = well(connection_.ask("DEALLOCATE ALL")); !is) return is;
     if (has_overrides_) {
       if (Result<void> is =
               prepare("weir_overrides_of",
@@ -342,7 +336,7 @@ class PostgresSource final : public PlanSource {
 
   std::string complaint(const PostgresAnswer& answer) const { return connection_.described(answer).message; }
 
-  // A subject whose lookup fails must not fail the others: the question is halved until that subject is alone.
+  // A subject whose lookup fails must not fail the others: we halve the query until that subject is alone.
   Result<std::vector<PlanRow>> find_own(std::span<const std::string> subjects) {
     if (subjects.empty()) return std::vector<PlanRow>{};
     Result<PostgresAnswer> answer = connection_.ask_prepared("weir_find", {array_of(subjects)});
@@ -498,7 +492,7 @@ class PostgresSource final : public PlanSource {
     if (Result<void> is = well(done); !is) return is;
     if (done->touched() == "0") {
       return fail(ErrorCode::not_found,
-                  connection_.name() + " has no row for " + in_quotes(change.subject) + " to remove");
+                  connection_.name() + " has no row for " + base::in_quotes(change.subject) + " to remove");
     }
     return {};
   }
@@ -506,7 +500,7 @@ class PostgresSource final : public PlanSource {
   const std::string query_;
   const Micros patience_;
   PostgresConnection connection_;
-  const int wake_;
+  const base::Descriptor wake_;
   bool was_open_ = false, can_listen_ = false, has_plans_ = false, has_overrides_ = false, has_triggers_ = false;
   int parameters_ = 0, limits_column_ = -1, until_column_ = -1;
   std::chrono::nanoseconds ping_at_{0};
@@ -521,4 +515,4 @@ Result<std::unique_ptr<PlanSource>> make_postgres_source(const PlanSourceOptions
   return source;
 }
 
-}  // namespace weir
+}  // namespace weir::plans

@@ -1,5 +1,5 @@
 // Tests PostgreSQL as a database of plans, with a real server: reading, change reports, and failures.
-#include "plans/postgres_source.h"
+#include "plans/plan_source.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -13,16 +13,14 @@
 #include <set>
 
 #include "plans/plan_directory.h"
-#include "plans/test_postgres.h"
+#include "plans/postgres_fixture.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 using Kind = PlanChange::Kind;
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
-TEST(PostgresAddress, IsReadWithoutAServerAndKeepsItsSecret) {
+TEST(PostgresAddress, IsParsedWithoutAServerAndErrorsHideThePassword) {
   EXPECT_TRUE(make_plan_source({.url = "postgresql://weir@db.example/plans"}));
   EXPECT_TRUE(make_plan_source({.url = "postgres://weir@db.example/plans?sslmode=require"}));
   for (const char* url : {"postgresql://me:hunter2@[::1/plans", "postgresql://me:hunter2@there/plans?colour=red",
@@ -30,26 +28,26 @@ TEST(PostgresAddress, IsReadWithoutAServerAndKeepsItsSecret) {
     const auto source = make_plan_source({.url = url});
     ASSERT_FALSE(source) << url;
     EXPECT_EQ(source.error().code, ErrorCode::invalid_argument);
-    EXPECT_FALSE(holds(source.error().message, "hunter2")) << source.error().message;
+    EXPECT_FALSE(has(source.error().message, "hunter2")) << source.error().message;
   }
 }
 
-TEST(PostgresAddress, AServerThatIsNotThereIsNamedWithoutTheSecret) {
+TEST(PostgresAddress, ConnectionErrorsNameTheServerWithoutThePassword) {
   const auto source =
       make_plan_source({.url = "postgresql://me:hunter2@127.0.0.1:1/plans", .patience = Micros{300'000}});
   ASSERT_TRUE(source);
   const Result<void> connected = (*source)->connect();
   ASSERT_FALSE(connected);
-  EXPECT_TRUE(holds(connected.error().message, "postgresql://me@127.0.0.1:1/plans")) << connected.error().message;
-  EXPECT_FALSE(holds(connected.error().message, "hunter2"));
+  EXPECT_TRUE(has(connected.error().message, "postgresql://me@127.0.0.1:1/plans")) << connected.error().message;
+  EXPECT_FALSE(has(connected.error().message, "hunter2"));
   EXPECT_FALSE((*source)->wait(Micros{0}));
   const std::string subject = "user:1";
   EXPECT_FALSE((*source)->find({&subject, 1}));
   EXPECT_FALSE((*source)->write({Kind::set_plan, "user:1", "pro"}));
 }
 
-// A path to a server that is gone: connections are accepted, but nothing is answered.
-TEST(PostgresAddress, AServerThatNeverAnswersIsGivenUpInTime) {
+// A server that accepts connections, but never answers.
+TEST(PostgresAddress, ConnectingTimesOutIfTheServerNeverAnswers) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t size = sizeof address;
@@ -65,17 +63,17 @@ TEST(PostgresAddress, AServerThatNeverAnswersIsGivenUpInTime) {
     const Result<void> connected = (*source)->connect();
     const double took = seconds_since(start);
     ASSERT_FALSE(connected);
-    EXPECT_TRUE(holds(connected.error().message, "did not answer within 300 ms")) << connected.error().message;
+    EXPECT_TRUE(has(connected.error().message, "did not answer within 300 ms")) << connected.error().message;
     EXPECT_GE(took, 0.29);
   }
   close(listener);
 }
 
-struct PostgresTest : testing::Test {
+struct PostgresTest : PlanSourceTest {
   std::optional<TestPostgres> server;
 
   void SetUp() override {
-    if (TestPostgres::programs().empty()) GTEST_SKIP() << "PostgreSQL is not here; ./dev setup brings it";
+    if (TestPostgres::programs().empty()) GTEST_SKIP() << "PostgreSQL is not installed; ./dev setup installs it";
     server.emplace();
   }
   std::unique_ptr<PlanSource> make(const std::string& query = "", const std::string& user = "weir",
@@ -85,17 +83,8 @@ struct PostgresTest : testing::Test {
     return *std::move(source);
   }
   std::unique_ptr<PlanSource> open(const std::string& query = "", const std::string& user = "weir") const {
-    auto source = make(query, user);
-    const Result<void> connected = source->connect();
-    EXPECT_TRUE(connected) << connected.error().message;
-    return source;
+    return opened(make(query, user));
   }
-  static PlanRow one(PlanSource& source, const std::string& subject) {
-    const auto rows = source.find({&subject, 1});
-    EXPECT_TRUE(rows) << rows.error().message;
-    return rows && rows->size() == 1 ? rows->front() : PlanRow{};
-  }
-  static std::string error_of(const Result<void>& result) { return result ? "" : result.error().message; }
   // Collects all reported changes until no more arrive.
   static std::string told(PlanSource& source) {
     std::set<std::string> subjects;
@@ -122,7 +111,7 @@ struct PostgresTest : testing::Test {
   }
 };
 
-TEST_F(PostgresTest, OurOwnTablesAreMadeReadWrittenAndTold) {
+TEST_F(PostgresTest, CreatesReadsAndWritesItsTablesAndReportsChanges) {
   const auto source = open();
   EXPECT_EQ(told(*source), "");
   ASSERT_TRUE(source->write({Kind::set_plan, "user:1", "pro"}));
@@ -178,7 +167,7 @@ TEST_F(PostgresTest, OurOwnTablesAreMadeReadWrittenAndTold) {
   server->sql("INSERT INTO weir_plans VALUES ('user:null', NULL), ('user:long', repeat('x', 100000))");
   EXPECT_TRUE(one(*source, "user:null").has_plan);
   EXPECT_EQ(one(*source, "user:null").plan, std::nullopt);
-  EXPECT_TRUE(holds(one(*source, "user:long").error, "100000 bytes"));
+  EXPECT_TRUE(has(one(*source, "user:long").error, "100000 bytes"));
   server->sql("INSERT INTO weir_overrides VALUES ('user:ever', '1/s', 'infinity'), ('user:never', '1/s', '-infinity')");
   EXPECT_EQ(one(*source, "user:ever").until, std::nullopt);
   EXPECT_EQ(one(*source, "user:never").until, "-infinity");
@@ -186,7 +175,7 @@ TEST_F(PostgresTest, OurOwnTablesAreMadeReadWrittenAndTold) {
   EXPECT_EQ(one(*source, "user:ever").until, "2030-01-02T01:04:05Z");
 }
 
-TEST_F(PostgresTest, AQueryReadsTheTablesOfOthers) {
+TEST_F(PostgresTest, AQueryReadsTheTablesOfTheUser) {
   server->sql(
       "CREATE TABLE users (user_id integer, tier text, cap text, ends timestamp);"
       "INSERT INTO users VALUES (42, 'pro', NULL, NULL), (43, NULL, '9/second', '2027-01-01 10:00:00.5'), (44, 'a', "
@@ -198,7 +187,7 @@ TEST_F(PostgresTest, AQueryReadsTheTablesOfOthers) {
   EXPECT_FALSE(one(*source, "tenant:42").has_plan);
   EXPECT_EQ(one(*source, "user:43").plan, std::nullopt);
   EXPECT_EQ(one(*source, "user:43").until, "2027-01-01T10:00:00Z");
-  EXPECT_TRUE(holds(one(*source, "user:44").error, "more than one row"));
+  EXPECT_TRUE(has(one(*source, "user:44").error, "more than one row"));
   EXPECT_EQ(source->all("", 10).error().code, ErrorCode::not_found);
   EXPECT_EQ(source->write({Kind::set_plan, "user:42", "free"}).error().code, ErrorCode::invalid_argument);
 
@@ -218,7 +207,7 @@ TEST_F(PostgresTest, AQueryReadsTheTablesOfOthers) {
   EXPECT_EQ(told(*source), "ALL ");
 }
 
-TEST_F(PostgresTest, OneOfWhomTheQuestionFailsIsRefusedAlone) {
+TEST_F(PostgresTest, ASubjectWhoseQueryFailsIsRefusedAlone) {
   server->sql(
       "CREATE TABLE users (id integer, plan text, share integer);"
       "INSERT INTO users SELECT i, 'pro', 1 FROM generate_series(1, 9) AS i;"
@@ -237,17 +226,18 @@ TEST_F(PostgresTest, OneOfWhomTheQuestionFailsIsRefusedAlone) {
   for (const PlanRow& row : *rows) found[row.subject] = row;
   EXPECT_EQ(found.size(), 6u);
   EXPECT_EQ(plan_of(found["user:1"]), "pro");
-  EXPECT_EQ(found["user:1"].limits, "7/minute") << "one who is no text must not take the overrides of others along";
+  EXPECT_EQ(found["user:1"].limits, "7/minute")
+      << "a subject that is not UTF-8 must not affect the overrides of others";
   EXPECT_EQ(plan_of(found["user:2"]), "pro");
   EXPECT_EQ(found["user:2"].error, "");
-  EXPECT_TRUE(holds(found["user:9"].error, "nine is under review")) << found["user:9"].error;
-  EXPECT_TRUE(holds(found["user:10"].error, "division by zero")) << found["user:10"].error;
-  EXPECT_TRUE(holds(found["user:11"].error, "x11")) << "a value of the table is not the subject's name";
-  EXPECT_TRUE(holds(found["user:12"].error, "more than one row")) << found["user:12"].error;
+  EXPECT_TRUE(has(found["user:9"].error, "nine is under review")) << found["user:9"].error;
+  EXPECT_TRUE(has(found["user:10"].error, "division by zero")) << found["user:10"].error;
+  EXPECT_TRUE(has(found["user:11"].error, "x11")) << "a value of the table is not the subject's name";
+  EXPECT_TRUE(has(found["user:12"].error, "more than one row")) << found["user:12"].error;
 }
 
 // Under our own table names, a view can contain anything.
-TEST_F(PostgresTest, AViewThatFailsForOneRowIsAskedOneByOne) {
+TEST_F(PostgresTest, ReadsAViewOneByOneIfOneRowFails) {
   server->sql(
       "CREATE TABLE users (id text PRIMARY KEY, plan text, share integer);"
       "INSERT INTO users SELECT 'user:' || i, 'pro', i FROM generate_series(0, 19999) AS i; ANALYZE users;"
@@ -261,21 +251,21 @@ TEST_F(PostgresTest, AViewThatFailsForOneRowIsAskedOneByOne) {
   EXPECT_EQ(rows->size(), 100u);
   for (const PlanRow& row : *rows) {
     if (row.subject == "user:0") {
-      EXPECT_TRUE(holds(row.error, "division by zero")) << row.error;
+      EXPECT_TRUE(has(row.error, "division by zero")) << row.error;
     } else {
       EXPECT_EQ(plan_of(row), "pro") << row.error;
     }
   }
 }
 
-TEST_F(PostgresTest, ErrorsSayWhatAndTheFix) {
+TEST_F(PostgresTest, ErrorsNameTheCauseAndTheFix) {
   open();
   server->sql(
       "CREATE TABLE users (id text, plan text); INSERT INTO users VALUES ('1', 'pro');"
       "CREATE ROLE guest LOGIN PASSWORD 'right'");
-  EXPECT_TRUE(holds(error_of(make("", "weir", "nowhere")->connect()), "create the database"));
-  EXPECT_TRUE(holds(error_of(make("SELECT plan FROM clients WHERE id = $1")->connect()), "create the table"));
-  EXPECT_TRUE(holds(error_of(make("SELECT plan FROM users WHERE mail = $1")->connect()), "name a column"));
+  EXPECT_TRUE(has(error_of(make("", "weir", "nowhere")->connect()), "create the database"));
+  EXPECT_TRUE(has(error_of(make("SELECT plan FROM clients WHERE id = $1")->connect()), "create the table"));
+  EXPECT_TRUE(has(error_of(make("SELECT plan FROM users WHERE mail = $1")->connect()), "name a column"));
   const Result<void> typo = make("SELECT plan FRM users WHERE id = $1")->connect();
   ASSERT_FALSE(typo);
   EXPECT_EQ(typo.error().code, ErrorCode::invalid_argument) << typo.error().message;
@@ -293,17 +283,17 @@ TEST_F(PostgresTest, ErrorsSayWhatAndTheFix) {
   EXPECT_TRUE(guest->connect());
   const auto denied = guest->find({&first, 1});
   ASSERT_FALSE(denied);
-  EXPECT_TRUE(holds(denied.error().message, "GRANT SELECT")) << denied.error().message;
+  EXPECT_TRUE(has(denied.error().message, "GRANT SELECT")) << denied.error().message;
   server->sql("GRANT SELECT ON users TO guest; GRANT SELECT ON weir_overrides TO guest");
   EXPECT_EQ(plan_of(one(*guest, "user:1")), "pro");
-  EXPECT_TRUE(holds(error_of(guest->write({Kind::set_override, "user:1", "", "1/second"})), "GRANT"));
+  EXPECT_TRUE(has(error_of(guest->write({Kind::set_override, "user:1", "", "1/second"})), "GRANT"));
   EXPECT_EQ(plan_of(one(*guest, "user:1")), "pro");
 
   server->sql("ALTER DATABASE postgres SET default_transaction_read_only = on");
   const auto read_only = open("SELECT plan FROM users WHERE id = $1");
   EXPECT_EQ(plan_of(one(*read_only, "user:1")), "pro");
   const std::string why = error_of(read_only->write({Kind::set_override, "user:1", "", "1/second"}));
-  EXPECT_TRUE(holds(why, "read-only")) << why;
+  EXPECT_TRUE(has(why, "read-only")) << why;
   EXPECT_EQ(plan_of(one(*read_only, "user:1")), "pro");
   EXPECT_EQ(plan_of(one(*open(), "user:1")), "NULL");
 
@@ -316,12 +306,12 @@ TEST_F(PostgresTest, ErrorsSayWhatAndTheFix) {
   server->sql("SELECT pg_reload_conf()");
   until([&] { return !make("SELECT plan FROM users WHERE id = $1", "guest")->connect(); });
   const std::string wrong = error_of(make("SELECT plan FROM users WHERE id = $1", "guest:hunter2")->connect());
-  EXPECT_TRUE(holds(wrong, "give the right password")) << wrong;
-  EXPECT_FALSE(holds(wrong, "hunter2")) << wrong;
+  EXPECT_TRUE(has(wrong, "give the right password")) << wrong;
+  EXPECT_FALSE(has(wrong, "hunter2")) << wrong;
   EXPECT_TRUE(make("SELECT plan FROM users WHERE id = $1", "guest:right")->connect());
 }
 
-TEST_F(PostgresTest, KilledFrozenFullOrWithoutItsTableTheLastAnswerHoldsAndIsFreshSoon) {
+TEST_F(PostgresTest, KeepsThePlansDuringFailuresAndIsUpToDateSoonAfterwards) {
   server->sql("SELECT 1");
   const auto plans = directory();
   ASSERT_TRUE(plans->write({Kind::set_plan, "user:1", "a"}));
@@ -347,7 +337,7 @@ TEST_F(PostgresTest, KilledFrozenFullOrWithoutItsTableTheLastAnswerHoldsAndIsFre
   const double noticed = until(is_away);
   std::printf("frozen: noticed after %.0f ms\n", noticed * 1e3);
   EXPECT_EQ(plans->find("user:1").plan, "c");
-  EXPECT_TRUE(holds(plans->status().error, "did not answer within 1000 ms")) << plans->status().error;
+  EXPECT_TRUE(has(plans->status().error, "did not answer within 1000 ms")) << plans->status().error;
   EXPECT_GT(plans->status().age, Micros{900'000});
   server->resume();
   std::printf("back %.0f ms after it was frozen\n", until([&] { return plans->status().is_up; }) * 1e3);
@@ -376,7 +366,7 @@ TEST_F(PostgresTest, KilledFrozenFullOrWithoutItsTableTheLastAnswerHoldsAndIsFre
                               " AND pid <> pg_backend_pid()"));
       while (more()) {
       }
-      return is_away() && holds(plans->status().error, "max_connections");
+      return is_away() && has(plans->status().error, "max_connections");
     });
     EXPECT_EQ(plans->find("user:1").plan, "d");
     others.front()->begin();
@@ -394,7 +384,7 @@ TEST_F(PostgresTest, KilledFrozenFullOrWithoutItsTableTheLastAnswerHoldsAndIsFre
 }
 
 // A standby can neither LISTEN nor write, but the changes it replays are noticed.
-TEST_F(PostgresTest, AStandbyIsReadAndItsChangesAreSeen) {
+TEST_F(PostgresTest, ReadsAStandbyAndSeesItsChanges) {
   open()->write({Kind::set_plan, "user:1", "a"});
   TestPostgres standby(*server);
   auto source = make_plan_source({.url = standby.url()});
@@ -406,11 +396,11 @@ TEST_F(PostgresTest, AStandbyIsReadAndItsChangesAreSeen) {
   std::printf("a standby's change was seen within %.0f ms\n", took * 1e3);
   const Result<void> written = plans.write({Kind::set_plan, "user:1", "c"});
   ASSERT_FALSE(written);
-  EXPECT_TRUE(holds(written.error().message, "write on the primary")) << written.error().message;
+  EXPECT_TRUE(has(written.error().message, "write on the primary")) << written.error().message;
   EXPECT_TRUE(plans.status().is_up);
 }
 
-TEST_F(PostgresTest, AHundredThousandChangesAtOnceAreSeenAndOneAmongThemSoon) {
+TEST_F(PostgresTest, SeesOneChangeOrAHundredThousandAtOnce) {
   const auto maker = open();
   server->sql("INSERT INTO weir_plans SELECT 'user:' || i, 'free' FROM generate_series(0, " +
               std::to_string(kManySubjects - 1) + ") AS i");
@@ -441,4 +431,4 @@ TEST_F(PostgresTest, AHundredThousandChangesAtOnceAreSeenAndOneAmongThemSoon) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::plans

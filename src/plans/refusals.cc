@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 constexpr std::size_t kRefusalsKept = 100;
@@ -66,4 +66,4 @@ std::uint64_t Refusals::total() const {
   return total_;
 }
 
-}  // namespace weir
+}  // namespace weir::plans

@@ -10,14 +10,13 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "plans/plan_directory.h"
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::plans {
 
 class Refusals {
  public:
@@ -40,4 +39,4 @@ class Refusals {
   Micros since_{0};
 };
 
-}  // namespace weir
+}  // namespace weir::plans

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 struct RefusalsTest : testing::Test {
@@ -11,7 +11,7 @@ struct RefusalsTest : testing::Test {
   Refusals refusals{[this](const PlanEvent& event) { told.push_back(event); }};
 };
 
-TEST_F(RefusalsTest, TheSameIsToldOnceUntilItWasRight) {
+TEST_F(RefusalsTest, ReportsARefusalOnceUntilTheRowIsValid) {
   refusals.refuse("user:1", "no plan is called 'gold'", Micros{1});
   refusals.refuse("user:1", "no plan is called 'gold'", Micros{2});
   EXPECT_EQ(told.size(), 1u);
@@ -27,7 +27,7 @@ TEST_F(RefusalsTest, TheSameIsToldOnceUntilItWasRight) {
   EXPECT_EQ(refusals.total(), 4u);
 }
 
-TEST_F(RefusalsTest, ATableOfWrongRowsIsToldAsSomeAndANumber) {
+TEST_F(RefusalsTest, ReportsSomeOfManyRefusalsAndTheNumberOfTheRest) {
   for (int i = 0; i < 1'000; ++i) refusals.refuse("user:" + std::to_string(i), "its plan is NULL", Micros{i});
   EXPECT_EQ(told.size(), 20u);
   EXPECT_EQ(refusals.last().size(), 100u);
@@ -42,4 +42,4 @@ TEST_F(RefusalsTest, ATableOfWrongRowsIsToldAsSomeAndANumber) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::plans

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "plans/subject.h"
+#include "plans/plan_source.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 constexpr auto kLockedPause = std::chrono::milliseconds{2};
@@ -24,7 +24,7 @@ void SqliteStatement::Finalize::operator()(sqlite3_stmt* statement) const { sqli
 bool SqliteStatement::only_reads() const { return sqlite3_stmt_readonly(statement_.get()) != 0; }
 int SqliteStatement::columns() const { return sqlite3_column_count(statement_.get()); }
 std::string SqliteStatement::column_name(int column) const {
-  return lower(sqlite3_column_name(statement_.get(), column));
+  return base::lower(sqlite3_column_name(statement_.get(), column));
 }
 int SqliteStatement::parameters() const { return sqlite3_bind_parameter_count(statement_.get()); }
 int SqliteStatement::parameter(const char* name) const { return sqlite3_bind_parameter_index(statement_.get(), name); }
@@ -158,4 +158,4 @@ std::optional<std::string> SqliteUse::text(int column, std::string& error) const
   return std::string(bytes, std::min(size, kPlanTextMax));
 }
 
-}  // namespace weir
+}  // namespace weir::plans

@@ -19,7 +19,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace weir {
+namespace weir::plans {
 
 class SqliteConnection;
 
@@ -73,7 +73,7 @@ class SqliteConnection {
   const std::string& file() const { return file_; }
 
   // The kind of the last error.
-  enum class Failure { other, locked, cannot_open, of_row };  // of_row: the next question may succeed
+  enum class Failure { other, locked, cannot_open, of_row };  // of_row: the next query may succeed
   Failure failure() const { return failure_; }
 
  private:
@@ -119,4 +119,4 @@ class SqliteUse {
   sqlite3_stmt* const statement_;
 };
 
-}  // namespace weir
+}  // namespace weir::plans

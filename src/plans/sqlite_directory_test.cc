@@ -7,13 +7,13 @@
 #include <thread>
 
 #include "plans/plan_directory.h"
-#include "plans/test_database.h"
+#include "plans/plans_fixture.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 struct SqliteDirectory : testing::Test {
-  PlansFolder folder;
+  base::TestFolder folder;
   std::string file = folder.at("plans.db");
 
   std::unique_ptr<PlanDirectory> make(const std::string& query = "") {
@@ -31,7 +31,7 @@ struct SqliteDirectory : testing::Test {
   }
 };
 
-TEST_F(SqliteDirectory, AnUpgradeIsSeenWithinASecondAlsoAmongAHundredThousand) {
+TEST_F(SqliteDirectory, SeesOneUpgradeAmongAHundredThousandSubjects) {
   fill(kManySubjects);
   const auto plans = make();
   OtherProgram other(file);
@@ -43,7 +43,7 @@ TEST_F(SqliteDirectory, AnUpgradeIsSeenWithinASecondAlsoAmongAHundredThousand) {
   std::printf("an upgrade among %d was seen within %.0f ms\n", kManySubjects, longest * 1e3);
 }
 
-TEST_F(SqliteDirectory, AHundredThousandChangesAtOnceDoNotHoldUpAnyQuestion) {
+TEST_F(SqliteDirectory, AHundredThousandChangesAtOnceDoNotBlockLookups) {
   fill(kManySubjects);
   const auto plans = make();
   std::atomic<bool> is_done{false};
@@ -63,7 +63,7 @@ TEST_F(SqliteDirectory, AHundredThousandChangesAtOnceDoNotHoldUpAnyQuestion) {
 }
 
 // As when plans are in the database of a busy application.
-TEST_F(SqliteDirectory, AFileThatIsWrittenAllTheTimeIsNotReadAllTheTime) {
+TEST_F(SqliteDirectory, SeesAnUpgradeInAFileThatIsWrittenConstantly) {
   OtherProgram other(file);
   other.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; CREATE TABLE hits (n INTEGER);");
   other.run("CREATE TABLE users (id INTEGER PRIMARY KEY, plan TEXT); INSERT INTO users VALUES (1, 'free')");
@@ -85,7 +85,7 @@ TEST_F(SqliteDirectory, AFileThatIsWrittenAllTheTimeIsNotReadAllTheTime) {
   std::printf("read four times in %.0f ms; an upgrade was seen within %.0f ms\n", often * 1e3, took * 1e3);
 }
 
-TEST_F(SqliteDirectory, WhileTheFileIsLockedWhatItSaidHoldsAndThenItIsFreshSoon) {
+TEST_F(SqliteDirectory, KeepsThePlansWhileTheFileIsLocked) {
   fill(10);
   const auto plans = make();
   OtherProgram other(file);
@@ -100,7 +100,7 @@ TEST_F(SqliteDirectory, WhileTheFileIsLockedWhatItSaidHoldsAndThenItIsFreshSoon)
   std::printf("fresh %.0f ms after the lock\n", took * 1e3);
 }
 
-TEST_F(SqliteDirectory, WhileTheFileIsGoneWhatItSaidHoldsAndThenItIsFreshSoon) {
+TEST_F(SqliteDirectory, KeepsThePlansWhileTheFileIsMissing) {
   fill(10);
   const auto plans = make();
   std::filesystem::rename(file, folder.at("elsewhere"));
@@ -112,7 +112,7 @@ TEST_F(SqliteDirectory, WhileTheFileIsGoneWhatItSaidHoldsAndThenItIsFreshSoon) {
   std::printf("fresh %.0f ms after the file was back\n", took * 1e3);
 }
 
-TEST_F(SqliteDirectory, ADamagedFileLeavesWhatWasKnown) {
+TEST_F(SqliteDirectory, KeepsThePlansWhileTheFileIsDamaged) {
   fill(10);
   const auto plans = make();
   std::filesystem::copy(file, folder.at("good"));
@@ -127,7 +127,7 @@ TEST_F(SqliteDirectory, ADamagedFileLeavesWhatWasKnown) {
   until([&] { return plans->status().is_up; });
 }
 
-TEST_F(SqliteDirectory, AnEmptyTableIsTheDefaultPlanAndALostOneIsNot) {
+TEST_F(SqliteDirectory, AnEmptyTableMeansTheDefaultPlanAndAMissingTableDoesNot) {
   fill(10);
   const auto plans = make();
   OtherProgram other(file);
@@ -139,7 +139,7 @@ TEST_F(SqliteDirectory, AnEmptyTableIsTheDefaultPlanAndALostOneIsNot) {
   EXPECT_FALSE(plans->find("user:1").is_pending);
 }
 
-TEST_F(SqliteDirectory, WrongRowsOfAQueryAreRefusedAlone) {
+TEST_F(SqliteDirectory, InvalidRowsOfAQueryAreRefusedAlone) {
   OtherProgram other(file);
   other.run("CREATE TABLE users (id INTEGER, plan TEXT, limits)");
   other.run("INSERT INTO users VALUES (1, 'pro', NULL), (2, 'pro', NULL), (3, 'pro', NULL), (4, 'pro', NULL)");
@@ -148,11 +148,11 @@ TEST_F(SqliteDirectory, WrongRowsOfAQueryAreRefusedAlone) {
   other.run(
       "UPDATE users SET plan = NULL WHERE id = 1; UPDATE users SET limits = -5 WHERE id = 2;"
       "INSERT INTO users VALUES (3, 'free', NULL); UPDATE users SET limits = '5000/minute' WHERE id = 4");
-  until([&] { return plans->find("user:4").instead != nullptr; });
+  until([&] { return plans->find("user:4").limits != nullptr; });
   until([&] { return plans->status().refused == 3; });
   for (int i = 1; i <= 4; ++i) EXPECT_EQ(plans->find(user(i)).plan, "pro");
-  EXPECT_EQ(plans->find("user:2").instead, nullptr);
+  EXPECT_EQ(plans->find("user:2").limits, nullptr);
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::plans

@@ -1,8 +1,10 @@
-// Plans in a SQLite file: our tables, or a query over the user's, and detection of changes. See sqlite_source.h.
+// Plans in a SQLite file: our tables, or a query over the user's, and detection of changes. Only sqlite_connection.cc
+// includes SQLite. Ten times a second it checks for changes with `PRAGMA data_version`, which takes some microseconds,
+// and checks whether the file was replaced by another.
 //
 // Reading and writing use separate connections, and the reading one does not write. A file or table that existed and
-// is gone is never created again: all subjects would fall back to the default plan.
-#include "plans/sqlite_source.h"
+// is missing is never created again: all subjects would fall back to the default plan. Tested by sqlite_source_test.cc.
+#include "plans/plan_source.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -16,19 +18,18 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/nearest.h"
-#include "plans/merged_rows.h"
 #include "plans/sqlite_connection.h"
-#include "plans/subject.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using Access = SqliteConnection::Access;
 
-constexpr milliseconds kLookEvery{100};  // for changes
+constexpr milliseconds kLookEvery{100};  // how often to look for changes
 
 constexpr const char* kMakePlans =
     "CREATE TABLE IF NOT EXISTS weir_plans (subject TEXT PRIMARY KEY, plan TEXT,"
@@ -78,10 +79,6 @@ class SqliteSource final : public PlanSource {
         patience_(options.patience),
         reader_(std::move(file), options.patience),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~SqliteSource() override {
-    close_all();
-    if (wake_ >= 0) close(wake_);
-  }
 
   Result<void> connect() override {
     reader_.begin();
@@ -132,10 +129,10 @@ class SqliteSource final : public PlanSource {
       if (!changes || changes->all) return changes;
       const auto left = std::chrono::ceil<milliseconds>(end - read_stopwatch());
       if (left.count() <= 0) return changes;
-      pollfd wanted{wake_, POLLIN, 0};
+      pollfd wanted{wake_.get(), POLLIN, 0};
       if (poll(&wanted, 1, static_cast<int>(std::min(left, kLookEvery).count())) > 0) {
         std::uint64_t times = 0;
-        [[maybe_unused]] const ssize_t got = read(wake_, &times, sizeof times);
+        [[maybe_unused]] const ssize_t got = read(wake_.get(), &times, sizeof times);
         return changes;
       }
     }
@@ -143,7 +140,7 @@ class SqliteSource final : public PlanSource {
 
   void wake() noexcept override {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t put = ::write(wake_, &one, sizeof one);
+    [[maybe_unused]] const ssize_t put = ::write(wake_.get(), &one, sizeof one);
   }
 
   Result<void> write(const PlanChange& change) override {
@@ -267,15 +264,18 @@ class SqliteSource final : public PlanSource {
     if (Result<void> made = prepare(find_, query_); !made) {
       return fail(made.error().code, "the query cannot be used: " + made.error().message);
     }
-    if (!find_.is_there() || !find_.only_reads() || find_.columns() < 1) {
+    if (find_.is_there() && !find_.only_reads()) {
       return fail(ErrorCode::invalid_argument, "the query would change the database; write one SELECT");
+    }
+    if (!find_.is_there() || find_.columns() < 1) {
+      return fail(ErrorCode::invalid_argument, "the query returns no column; its first column must be the plan");
     }
     value_place_ = find_.parameter("$1");
     kind_place_ = find_.parameter("$2");
     for (int place = 1; place <= find_.parameters(); ++place) {
       if (place == value_place_ || place == kind_place_) continue;
       return fail(ErrorCode::invalid_argument, "the query uses the parameter " +
-                                                   in_quotes(find_.parameter_name(place)) +
+                                                   base::in_quotes(find_.parameter_name(place)) +
                                                    "; write $1 for the subject's value and $2 for its kind");
     }
     limits_column_ = until_column_ = -1;
@@ -405,7 +405,8 @@ class SqliteSource final : public PlanSource {
     }
     if (const Result<bool> done = use.step(); !done) return fail(done.error());
     if (writer.changed_nothing()) {
-      return fail(ErrorCode::not_found, writer.name() + " has no row for " + in_quotes(change.subject) + " to remove");
+      return fail(ErrorCode::not_found,
+                  writer.name() + " has no row for " + base::in_quotes(change.subject) + " to remove");
     }
     return {};
   }
@@ -413,8 +414,8 @@ class SqliteSource final : public PlanSource {
   const std::string query_;
   const Micros patience_;
   SqliteConnection reader_;
-  SqliteStatement find_, override_, all_, all_overrides_, version_;
-  const int wake_;
+  SqliteStatement find_, override_, all_, all_overrides_, version_;  // end before the connection does
+  const base::Descriptor wake_;
   int value_place_ = 0, kind_place_ = 0, limits_column_ = -1, until_column_ = -1;
   bool has_overrides_ = false, was_open_ = false;
   Files read_;
@@ -428,4 +429,4 @@ std::unique_ptr<PlanSource> make_sqlite_source(std::string file, const PlanSourc
   return std::make_unique<SqliteSource>(std::move(file), options);
 }
 
-}  // namespace weir
+}  // namespace weir::plans

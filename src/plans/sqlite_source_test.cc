@@ -1,23 +1,22 @@
 // Tests SQLite as a database of plans, with real files: reading, noticing changes, and failures.
-#include "plans/sqlite_source.h"
+#include "plans/plan_source.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 
-#include "plans/subject.h"
-#include "plans/test_database.h"
+#include "base/utf8.h"
+#include "plans/plans_fixture.h"
 
-namespace weir {
+namespace weir::plans {
 namespace {
 
 using Kind = PlanChange::Kind;
 
-struct SqliteTest : testing::Test {
-  PlansFolder folder;
+struct SqliteTest : PlanSourceTest {
+  base::TestFolder folder;
   std::string file = folder.at("plans.db");
 
   std::unique_ptr<PlanSource> make(const std::string& query = "", Micros patience = Micros{300'000}) {
@@ -25,23 +24,10 @@ struct SqliteTest : testing::Test {
     EXPECT_TRUE(source) << source.error().message;
     return source ? *std::move(source) : nullptr;
   }
-  std::unique_ptr<PlanSource> open(const std::string& query = "") {
-    auto source = make(query);
-    const Result<void> connected = source->connect();
-    EXPECT_TRUE(connected) << connected.error().message;
-    return source;
-  }
-  static PlanRow one(PlanSource& source, const std::string& subject) {
-    const auto rows = source.find({&subject, 1});
-    EXPECT_TRUE(rows) << rows.error().message;
-    return rows && rows->size() == 1 ? rows->front() : PlanRow{};
-  }
-  static std::string error_of(const Result<void>& result) { return result ? "" : result.error().message; }
+  std::unique_ptr<PlanSource> open(const std::string& query = "") { return opened(make(query)); }
 };
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
-TEST(PlanSource, TheAddressSaysWhichDatabase) {
+TEST(PlanSource, TheAddressSelectsTheDatabase) {
   EXPECT_TRUE(make_plan_source({.url = "sqlite:plans.db"}));
   EXPECT_TRUE(make_plan_source({.url = "sqlite:///var/lib/weir/plans.db"}));
   const auto typo = make_plan_source({.url = "sqllite:plans.db"});
@@ -54,7 +40,7 @@ TEST(PlanSource, TheAddressSaysWhichDatabase) {
   EXPECT_FALSE(has(secret.error().message, "hunter2"));
 }
 
-TEST(PlanSource, AQueryThatCannotBeRightIsRefusedAtOnce) {
+TEST(PlanSource, RefusesAnInvalidQueryAtOnce) {
   for (const char* query : {"DELETE FROM users WHERE id = $1", "plan", "SELECT plan FROM users"}) {
     const auto source = make_plan_source({.url = "sqlite:plans.db", .query = query});
     ASSERT_FALSE(source) << query;
@@ -71,34 +57,34 @@ TEST(PlanSource, ASubjectHasAKindAndAValue) {
   EXPECT_EQ(parts_of_subject("42").value, "42");
 }
 
-TEST(PlanSource, ASubjectIsUtf8OrNot) {
+TEST(PlanSource, RecognizesUtf8) {
   for (const char* text :
        {"", "user:1", "user:ü", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf"}) {
-    EXPECT_TRUE(is_utf8(text)) << text;
+    EXPECT_TRUE(base::is_utf8(text)) << text;
   }
   for (const char* text : {"user:\xff", "\xc3", "\xc1\xbf", "\x80", "\xe2\x82", "\xe0\x9f\xbf", "\xed\xa0\x80",
                            "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc3(", "\xf0\x9f\x98z"}) {
-    EXPECT_FALSE(is_utf8(text)) << text;
+    EXPECT_FALSE(base::is_utf8(text)) << text;
   }
 }
 
-TEST_F(SqliteTest, ANewFileIsForItsOwnerAlone) {
+TEST_F(SqliteTest, ANewFileIsReadableByItsOwnerOnly) {
   const mode_t before = umask(0);
   auto source = open();
   umask(before);
   ASSERT_TRUE(source->write({.kind = Kind::set_plan, .subject = "user:42", .plan = "pro"}));
   struct stat about {};
   ASSERT_EQ(stat(file.c_str(), &about), 0);
-  EXPECT_EQ(about.st_mode & 0777, 0600U) << "who is on which plan is nobody else's business";
+  EXPECT_EQ(about.st_mode & 0777, 0600U) << "other users must not see who is on which plan";
 }
 
-TEST_F(SqliteTest, IsNotMadeWhereALinkToNothingPoints) {
+TEST_F(SqliteTest, CreatesNoFileThroughADanglingLink) {
   std::filesystem::create_symlink(folder.at("elsewhere.db"), file);
   EXPECT_FALSE(make()->connect());
   EXPECT_FALSE(std::filesystem::exists(folder.at("elsewhere.db")));
 }
 
-TEST_F(SqliteTest, AFileThatIsThereKeepsItsMode) {
+TEST_F(SqliteTest, AnExistingFileKeepsItsMode) {
   OtherProgram(file).run("CREATE TABLE t (a)");
   ASSERT_EQ(chmod(file.c_str(), 0640), 0);
   open();
@@ -107,7 +93,7 @@ TEST_F(SqliteTest, AFileThatIsThereKeepsItsMode) {
   EXPECT_EQ(about.st_mode & 0777, 0640U);
 }
 
-TEST_F(SqliteTest, AMissingFileIsMadeWithOurOwnTables) {
+TEST_F(SqliteTest, CreatesAMissingFileWithItsTables) {
   const auto source = open();
   EXPECT_EQ(one(*source, "user:1").has_plan, false);
   ASSERT_TRUE(source->write({Kind::set_plan, "user:1", "pro"}));
@@ -127,7 +113,7 @@ TEST_F(SqliteTest, AMissingFileIsMadeWithOurOwnTables) {
   EXPECT_EQ(again.error().code, ErrorCode::not_found);
 }
 
-TEST_F(SqliteTest, AllAreListedInOrderPageByPage) {
+TEST_F(SqliteTest, ListsAllSubjectsInOrderPageByPage) {
   const auto source = open();
   OtherProgram other(file);
   other.run("INSERT INTO weir_plans (subject, plan) VALUES ('user:1', 'pro'), ('user:3', NULL), ('tenant:a', 'free')");
@@ -147,7 +133,7 @@ TEST_F(SqliteTest, AllAreListedInOrderPageByPage) {
   EXPECT_EQ(all, "tenant:a=free/- user:1=pro/- user:2=-/5/second user:3=NULL/6/second ");
 }
 
-TEST_F(SqliteTest, AQueryReadsTheTablesOfOthers) {
+TEST_F(SqliteTest, AQueryReadsTheTablesOfTheUser) {
   OtherProgram other(file);
   other.run("CREATE TABLE users (user_id INTEGER PRIMARY KEY, tier TEXT, cap TEXT, ends TEXT)");
   other.run("INSERT INTO users VALUES (42, 'pro', NULL, NULL), (43, NULL, '9/second', '2027-01-01'), (44, -5, '', 0)");
@@ -174,7 +160,7 @@ TEST_F(SqliteTest, AQueryReadsTheTablesOfOthers) {
   EXPECT_TRUE(changes && changes->all);
 }
 
-TEST_F(SqliteTest, TwoRowsOfOneSubjectAreNotChosenFrom) {
+TEST_F(SqliteTest, RefusesTwoRowsOfOneSubject) {
   OtherProgram other(file);
   other.run("CREATE TABLE users (id TEXT, plan TEXT)");
   other.run("INSERT INTO users VALUES ('1', 'pro'), ('2', 'pro'), ('2', 'free')");
@@ -187,7 +173,7 @@ TEST_F(SqliteTest, TwoRowsOfOneSubjectAreNotChosenFrom) {
   EXPECT_TRUE(has(rows->at(1).error, "more than one row"));
 }
 
-TEST_F(SqliteTest, OneWhoseRowMakesTheQueryFailIsRefusedAlone) {
+TEST_F(SqliteTest, ASubjectWhoseQueryFailsIsRefusedAlone) {
   OtherProgram other(file);
   other.run("CREATE TABLE users (id TEXT, about TEXT)");
   other.run("INSERT INTO users VALUES ('1', '{\"plan\":\"pro\"}'), ('2', '{\"plan\":'), ('3', '{\"plan\":\"free\"}')");
@@ -202,11 +188,11 @@ TEST_F(SqliteTest, OneWhoseRowMakesTheQueryFailIsRefusedAlone) {
   EXPECT_EQ(plan_of(rows->at(2)), "free");
   other.run("DROP TABLE users");
   const auto without = source->find(subjects);
-  ASSERT_FALSE(without) << "a table that is gone is not the fault of a row";
+  ASSERT_FALSE(without) << "a missing table is not an error of one row";
   EXPECT_TRUE(has(without.error().message, "no such table")) << without.error().message;
 }
 
-TEST_F(SqliteTest, AViewThatFailsForOneRowIsAskedOneByOne) {
+TEST_F(SqliteTest, ReadsAViewOneByOneIfOneRowFails) {
   OtherProgram other(file);
   other.run(
       "CREATE TABLE users (id TEXT, about TEXT); INSERT INTO users VALUES ('user:1', '{\"plan\":\"pro\"}'), ('user:2', "
@@ -218,22 +204,28 @@ TEST_F(SqliteTest, AViewThatFailsForOneRowIsAskedOneByOne) {
   EXPECT_TRUE(has(one(*source, "user:2").error, "malformed JSON"));
 }
 
-TEST_F(SqliteTest, AQueryThatWritesOrAsksForMoreIsRefused) {
+TEST_F(SqliteTest, RefusesAQueryThatWritesOrUsesOtherParameters) {
   OtherProgram(file).run("CREATE TABLE users (id TEXT, plan TEXT)");
-  for (const char* query :
-       {"SELECT plan FROM users WHERE id = $1; DELETE FROM users",
-        "WITH x AS (SELECT 1) DELETE FROM users WHERE id = $1", "SELECT plan FROM users WHERE id = $1 AND plan = $3",
-        "SELECT plan FROM users WHERE id = $1 AND plan = ?"}) {
-    const auto source = make(query);
-    const Result<void> connected = source->connect();
+  const std::pair<const char*, const char*> wrong[] = {
+      {"SELECT plan FROM users WHERE id = $1; DELETE FROM users", "more than one statement"},
+      {"WITH x AS (SELECT 1) DELETE FROM users WHERE id = $1", "would change the database"},
+      {"WITH x AS (SELECT 1) DELETE FROM users WHERE id = $1 RETURNING plan", "would change the database"},
+      {"SELECT plan FROM users WHERE id = $1 AND plan = $3", "uses the parameter '$3'"},
+      {"SELECT plan FROM users WHERE id = $1 AND plan = ?", "uses the parameter '?'"},
+      {"SAVEPOINT a", "returns no column"},
+      {"-- SELECT $1", "returns no column"},
+  };
+  for (const auto& [query, why] : wrong) {
+    const Result<void> connected = make_sqlite_source(file, {.query = query})->connect();
     ASSERT_FALSE(connected) << query;
     EXPECT_EQ(connected.error().code, ErrorCode::invalid_argument) << query << ": " << connected.error().message;
+    EXPECT_TRUE(has(connected.error().message, why)) << query << ": " << connected.error().message;
   }
   const std::string missing = error_of(make("SELECT plan FROM clients WHERE id = $1")->connect());
   EXPECT_TRUE(has(missing, "no such table: clients")) << missing;
 }
 
-TEST_F(SqliteTest, AChangeOfAnotherProgramIsNoticedSoon) {
+TEST_F(SqliteTest, SeesAChangeByAnotherProgram) {
   const auto source = open();
   ASSERT_TRUE(source->wait(Micros{0}));
   OtherProgram other(file);
@@ -248,13 +240,13 @@ TEST_F(SqliteTest, AChangeOfAnotherProgramIsNoticedSoon) {
   EXPECT_FALSE(source->wait(Micros{0})->all);
 }
 
-TEST_F(SqliteTest, WhoWaitsIsWoken) {
+TEST_F(SqliteTest, WakeEndsAWait) {
   const auto source = open();
   source->wake();
   EXPECT_TRUE(source->wait(Micros{3'600'000'000}));
 }
 
-TEST_F(SqliteTest, AnotherFileInItsPlaceIsNoticed) {
+TEST_F(SqliteTest, SeesThatAnotherFileReplacedIt) {
   const auto source = open();
   ASSERT_TRUE(source->write({Kind::set_plan, "user:1", "pro"}));
   ASSERT_TRUE(source->wait(Micros{0}));
@@ -269,7 +261,7 @@ TEST_F(SqliteTest, AnotherFileInItsPlaceIsNoticed) {
   EXPECT_EQ(plan_of(one(*source, "user:1")), "enterprise");
 }
 
-TEST_F(SqliteTest, AFileThatIsGoneIsAnErrorAndNotMadeAnew) {
+TEST_F(SqliteTest, AMissingFileIsAnErrorAndIsNotRecreated) {
   const auto source = open();
   std::filesystem::remove(file);
   const auto changes = source->wait(Micros{0});
@@ -281,7 +273,7 @@ TEST_F(SqliteTest, AFileThatIsGoneIsAnErrorAndNotMadeAnew) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST_F(SqliteTest, ATableThatIsGoneIsNotMadeAnew) {
+TEST_F(SqliteTest, AMissingTableIsNotRecreated) {
   const auto source = open();
   OtherProgram(file).run("DROP TABLE weir_plans");
   const std::string subject = "user:1";
@@ -289,7 +281,7 @@ TEST_F(SqliteTest, ATableThatIsGoneIsNotMadeAnew) {
   EXPECT_TRUE(has(error_of(source->connect()), "lost its table weir_plans"));
 }
 
-TEST_F(SqliteTest, AWriteAheadLogIsReadAndItsLossNoticed) {
+TEST_F(SqliteTest, ReadsAWriteAheadLogAndSeesItsRemoval) {
   OtherProgram other(file);
   other.run("PRAGMA journal_mode = WAL");
   const auto source = open();
@@ -308,7 +300,7 @@ TEST_F(SqliteTest, AWriteAheadLogIsReadAndItsLossNoticed) {
   EXPECT_EQ(plan_of(one(*source, "user:1")), "free");
 }
 
-TEST_F(SqliteTest, ALockedFileIsWaitedForAndThenGivenUp) {
+TEST_F(SqliteTest, WaitsForALockedFileUntilTheDeadline) {
   const auto source = open();
   OtherProgram other(file);
   other.run("BEGIN EXCLUSIVE");
@@ -340,7 +332,7 @@ TEST_F(SqliteTest, ASlowQueryIsStopped) {
 }
 
 // SQLite checks the deadline every few thousand steps, counted over all uses of a statement.
-TEST_F(SqliteTest, ItIsLookedForChangesAsOftenAsOneLikes) {
+TEST_F(SqliteTest, CanLookForChangesAnyNumberOfTimes) {
   const auto source = open();
   for (int i = 0; i < 3'000; ++i) {
     const auto changes = source->wait(Micros{0});
@@ -348,7 +340,7 @@ TEST_F(SqliteTest, ItIsLookedForChangesAsOftenAsOneLikes) {
   }
 }
 
-TEST_F(SqliteTest, WhatIsNoDatabaseOrDamagedIsNamed) {
+TEST_F(SqliteTest, ReportsADamagedFileAndOneThatIsNoDatabase) {
   std::ofstream(file) << std::string(9'000, 'x');
   EXPECT_TRUE(has(error_of(make()->connect()), "sqlite:" + file + " is not a SQLite database"));
   std::filesystem::remove(file);
@@ -375,7 +367,7 @@ TEST_F(SqliteTest, WhatIsNoDatabaseOrDamagedIsNamed) {
   }
 }
 
-TEST_F(SqliteTest, AFileThatCannotBeWrittenIsStillRead) {
+TEST_F(SqliteTest, ReadsAFileThatItCannotWrite) {
   open();
   OtherProgram(file).run("INSERT INTO weir_plans (subject, plan) VALUES ('user:1', 'pro')");
   std::filesystem::permissions(folder.path(), std::filesystem::perms{0555});
@@ -390,7 +382,7 @@ TEST_F(SqliteTest, AFileThatCannotBeWrittenIsStillRead) {
   std::filesystem::permissions(folder.path(), std::filesystem::perms{0755});
 }
 
-TEST_F(SqliteTest, ATextWithoutEndIsRefusedAlone) {
+TEST_F(SqliteTest, RefusesOnlyTheRowWithAnOverlongText) {
   const auto source = open();
   OtherProgram(file).run(
       "INSERT INTO weir_plans (subject, plan) VALUES ('user:1', hex(zeroblob(1000000))), ('user:2', 'pro')");
@@ -401,4 +393,4 @@ TEST_F(SqliteTest, ATextWithoutEndIsRefusedAlone) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::plans

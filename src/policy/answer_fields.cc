@@ -2,19 +2,13 @@
 // would misunderstand are refused with the reason. Any thread may call it. Tested by tests/answers_text_test.cc.
 #include <algorithm>
 #include <array>
-#include <charconv>
 
-#include "algorithm/quota_words.h"
 #include "base/nearest.h"
-#include "policy/dimension.h"
 #include "policy/fields.h"
-#include "policy/flow.h"
-#include "weir/duration.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
-constexpr Micros kHoldMax{60'000'000};
 constexpr std::string_view kXRateLimit = "x-ratelimit", kRetryAfter = "retry-after";
 // in the order of RateLimitFields, from draft_03
 constexpr std::array<std::string_view, 4> kDrafts = {"draft-03", "draft-06", "draft-07", "draft-11"};
@@ -32,8 +26,8 @@ void read_draft(Reader& reader, const Node& node, std::size_t draft, AnswerStyle
 }
 
 void refuse_header(Reader& reader, const Node& node, std::string_view word) {
-  std::string message = "`headers`: unknown form " + in_quotes(word);
-  const std::string_view meant = nearest(word, kHeaders);
+  std::string message = "`headers`: unknown form " + base::in_quotes(word);
+  const std::string_view meant = base::nearest(word, kHeaders);
   if (!meant.empty()) {
     message += ", did you mean " + std::string(meant) + '?';
   } else {
@@ -49,7 +43,7 @@ void read_header(Reader& reader, const Node& node, AnswerStyle& out) {
   if (draft != kDrafts.end()) return read_draft(reader, node, static_cast<std::size_t>(draft - kDrafts.begin()), out);
   if (*word != kXRateLimit && *word != kRetryAfter) return refuse_header(reader, node, *word);
   bool& is_sent = *word == kXRateLimit ? out.x_ratelimit : out.retry_after;
-  if (is_sent) reader.wrong(node.at, "`headers` names " + in_quotes(*word) + " twice");
+  if (is_sent) reader.wrong(node.at, "`headers` names " + base::in_quotes(*word) + " twice");
   is_sent = true;
 }
 
@@ -59,7 +53,7 @@ void read_headers(Reader& reader, const Node& node, AnswerStyle& out) {
   reader.each(node, kHeaders.size(), Empty::allowed, [&](const Node& one) { read_header(reader, one, out); });
 }
 
-std::string print_headers(const AnswerStyle& style) {
+std::optional<Node> write_headers(const AnswerStyle& style) {
   constexpr AnswerStyle kUsual{};
   if (style.x_ratelimit == kUsual.x_ratelimit && style.rate_limit == kUsual.rate_limit &&
       style.retry_after == kUsual.retry_after) {
@@ -69,42 +63,16 @@ std::string print_headers(const AnswerStyle& style) {
   if (style.x_ratelimit) words.emplace_back(kXRateLimit);
   if (style.rate_limit != RateLimitFields::none) words.emplace_back(word_of(style.rate_limit));
   if (style.retry_after) words.emplace_back(kRetryAfter);
-  return flow_list(words);
+  return list_node(words);
 }
 
 void read_deny_status(Reader& reader, const Node& node, AnswerStyle& out) {
-  int status = 0;
-  const std::string& digits = node.text;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), status);
-  const bool is_whole = node.is_scalar() && error == std::errc{} && end == digits.data() + digits.size();
-  if (is_whole && status >= 400 && status <= 499) {
-    out.deny_status = status;
-  } else {
-    reader.wrong_kind(node, "a status from 400 to 499 (proxies take 5xx for a failure, and 2xx for a pass)");
-  }
+  constexpr std::string_view kWanted = "a status from 400 to 499 (proxies take 5xx for a failure, and 2xx for a pass)";
+  out.deny_status = static_cast<int>(reader.whole(node, 400, 499, kWanted).value_or(out.deny_status));
 }
 
-void read_hold_max(Reader& reader, const Node& node, AnswerStyle& out) {
-  constexpr std::string_view kWanted = "a duration from 0s (never delay) to 60s";
-  const auto text = reader.text(node, kWanted);
-  if (!text) return;
-  const auto most = *text == "0s" || *text == "0" ? Result<Micros>(Micros{0}) : parse_duration(*text);
-  if (!most || *most > kHoldMax) return reader.wrong_kind(node, kWanted);
-  out.hold_max = *most;
-}
-
-std::string print_hold_max(const AnswerStyle& style) {
-  if (style.hold_max == AnswerStyle{}.hold_max) return {};
-  return style.hold_max == Micros{0} ? "0s" : duration_text(style.hold_max.count());
-}
-
-constexpr std::array<std::string_view, 2> kShown = {"binding", "all"};  // in the order of ShownLimits
-
-void read_shown_limits(Reader& reader, const Node& node, AnswerStyle& out) {
-  const auto* const word = node.is_scalar() ? std::ranges::find(kShown, node.text) : kShown.end();
-  if (word == kShown.end()) return reader.wrong_kind(node, "binding, which names the limit that denies, or all");
-  out.limits = static_cast<ShownLimits>(word - kShown.begin());
-}
+constexpr std::string_view kShownWords[] = {"binding", "all"};
+constexpr Words kShown{kShownWords, "binding, which names the limit that denies, or all"};
 
 constexpr Field<AnswerStyle> kAnswerFields[] = {
     {"headers",
@@ -115,7 +83,7 @@ constexpr Field<AnswerStyle> kAnswerFields[] = {
       .default_value = "[x-ratelimit, draft-11, retry-after]",
       .examples = "[draft-07, retry-after]\n[]"},
      read_headers,
-     print_headers},
+     write_headers},
     {"deny_status",
      R"({"type":"integer","minimum":400,"maximum":499})",
      {.about = "The status of a forward-auth denial. nginx accepts only 401 and 403.",
@@ -123,29 +91,26 @@ constexpr Field<AnswerStyle> kAnswerFields[] = {
       .default_value = "429",
       .examples = "403"},
      read_deny_status,
-     [](const AnswerStyle& s) {
-       return s.deny_status == AnswerStyle{}.deny_status ? std::string() : std::to_string(s.deny_status);
-     }},
+     write_member<AnswerStyle, &AnswerStyle::deny_status>},
     {"hold_max",
      R"({"type":"string"})",
      {.about = "How long forward-auth may delay a response until a `leaky_bucket` admits the request. `0s`: never.",
       .type = "duration, 0s to 60s",
       .default_value = "5s",
       .examples = "2s"},
-     read_hold_max,
-     print_hold_max},
+     [](Reader& r, const Node& n, AnswerStyle& s) {
+       r.span(n, "a duration from 0s (never delay) to 60s", Micros{0}, Micros{60'000'000}, s.hold_max);
+     },
+     write_member<AnswerStyle, &AnswerStyle::hold_max>},
     {"limits",
      R"({"enum":["binding","all"]})",
-     {.about = "The limits that headers and denials name. `binding`: the one that denies or is tightest. `all`: all "
-               "that apply.",
+     {.about = "The limits that headers and denials name. `binding`: the one that denies, or else the one with the "
+               "smallest part left. `all`: all that apply.",
       .type = "`binding` or `all`",
       .default_value = "binding",
       .examples = "all"},
-     read_shown_limits,
-     [](const AnswerStyle& s) {
-       return s.limits == AnswerStyle{}.limits ? std::string()
-                                               : std::string(kShown[static_cast<std::size_t>(s.limits)]);
-     }},
+     read_word<AnswerStyle, &AnswerStyle::limits, kShown>,
+     write_word<AnswerStyle, &AnswerStyle::limits, kShown>},
 };
 
 }  // namespace
@@ -156,8 +121,4 @@ void read_answers(Reader& reader, const Node& node, AnswerStyle& out) {
   reader.fields(node, answer_fields(), "a map such as {headers: [x-ratelimit, retry-after], deny_status: 403}", out);
 }
 
-std::string print_answers(const AnswerStyle& style) {
-  return style == AnswerStyle{} ? "" : flow_map(print_fields(answer_fields(), style));
-}
-
-}  // namespace weir
+}  // namespace weir::policy

@@ -7,11 +7,12 @@
 
 #include "base/nearest.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 bool is_same_name(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::ranges::equal(a, b, [](char c, char d) { return lower(c) == lower(d); });
+  return a.size() == b.size() &&
+         std::ranges::equal(a, b, [](char c, char d) { return base::lower(c) == base::lower(d); });
 }
 
 // begin_of_last()
@@ -79,7 +80,7 @@ void skip_blanks(std::string_view& text) {
 
 bool is_token(std::string_view text) {
   const auto may_name = [](char c) {
-    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') ||
+    return (c >= '0' && c <= '9') || (base::lower(c) >= 'a' && base::lower(c) <= 'z') ||
            std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
   };
   return !text.empty() && std::ranges::all_of(text, may_name);
@@ -87,15 +88,15 @@ bool is_token(std::string_view text) {
 
 // The value of `for=`, without quotes and backslashes. Bytes beyond the longest address are counted but not stored.
 struct NodeText {
-  std::array<char, kNodeBytesMax> text;
+  std::array<char, base::kNodeBytesMax> text;
   std::size_t size = 0;
 
   void add(char c) {
     if (size < text.size()) text[size] = c;
     ++size;
   }
-  std::optional<IpAddress> address() const {
-    return size <= text.size() ? parse_node({text.data(), size}) : std::nullopt;
+  std::optional<base::IpAddress> address() const {
+    return size <= text.size() ? base::parse_node({text.data(), size}) : std::nullopt;
   }
 };
 
@@ -116,7 +117,7 @@ bool take_value(std::string_view& rest, NodeText* node) {
 }
 
 // Returns the address in `for=`. An element must have exactly one, in a list of pairs that is well-formed to its end.
-std::optional<IpAddress> forwarded_for(std::string_view element) {
+std::optional<base::IpAddress> forwarded_for(std::string_view element) {
   NodeText node;
   bool has_node = false;
   for (skip_blanks(element); !element.empty(); skip_blanks(element)) {
@@ -135,21 +136,21 @@ std::optional<IpAddress> forwarded_for(std::string_view element) {
   return has_node ? node.address() : std::nullopt;
 }
 
-std::optional<IpAddress> address_in(std::optional<std::string_view> element, ForwardedBy by) {
+std::optional<base::IpAddress> address_in(std::optional<std::string_view> element, ForwardedBy by) {
   if (!element) return std::nullopt;
-  return by == ForwardedBy::forwarded ? forwarded_for(*element) : parse_node(*element);
+  return by == ForwardedBy::forwarded ? forwarded_for(*element) : base::parse_node(*element);
 }
 
 // If there are two lines, the client may have sent one of them, and nothing shows which.
-std::optional<IpAddress> address_in_only(std::span<const Attribute> headers, std::string_view name) {
+std::optional<base::IpAddress> address_in_only(std::span<const Attribute> headers, std::string_view name) {
   const auto is_named = [name](const Attribute& header) { return is_same_name(header.name, name); };
   const auto only = std::ranges::find_if(headers, is_named);
   if (only == headers.end() || std::any_of(only + 1, headers.end(), is_named)) return std::nullopt;
   if (only->value.size() > kElementBytesMax) return std::nullopt;
-  return parse_node(only->value);
+  return base::parse_node(only->value);
 }
 
-std::optional<IpAddress> address_at(unsigned hops, Elements& elements, ForwardedBy by) {
+std::optional<base::IpAddress> address_at(unsigned hops, Elements& elements, ForwardedBy by) {
   if (hops > kHopsMax) return std::nullopt;
   for (unsigned i = 1; i < hops; ++i) {
     if (!elements.next()) return std::nullopt;
@@ -159,13 +160,13 @@ std::optional<IpAddress> address_at(unsigned hops, Elements& elements, Forwarded
 
 }  // namespace
 
-IpAddress client_ip(const IpAddress& peer, std::span<const Attribute> headers, const ProxyTrust& trust) {
+base::IpAddress client_ip(const base::IpAddress& peer, std::span<const Attribute> headers, const ProxyTrust& trust) {
   if (!trust.proxies.contains(peer)) return peer;
   if (trust.by == ForwardedBy::single_header) return address_in_only(headers, trust.header).value_or(peer);
   Elements elements(headers, trust.by);
   if (trust.hops > 0) return address_at(trust.hops, elements, trust.by).value_or(peer);
 
-  IpAddress client = peer;
+  base::IpAddress client = peer;
   for (unsigned hop = 0; hop < kHopsMax; ++hop) {
     const auto address = address_in(elements.next(), trust.by);
     if (!address) break;
@@ -175,4 +176,4 @@ IpAddress client_ip(const IpAddress& peer, std::span<const Attribute> headers, c
   return client;
 }
 
-}  // namespace weir
+}  // namespace weir::policy

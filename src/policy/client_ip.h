@@ -16,7 +16,7 @@
 #include "base/ip_address.h"
 #include "weir/request.h"
 
-namespace weir {
+namespace weir::policy {
 
 // Which header the proxies write. There is no fallback to a second header, since a client could then send that one.
 enum class ForwardedBy : std::uint8_t {
@@ -26,7 +26,7 @@ enum class ForwardedBy : std::uint8_t {
 };
 
 struct ProxyTrust {
-  IpSet proxies;
+  base::IpSet proxies;
   ForwardedBy by = ForwardedBy::x_forwarded_for;
   std::string header;  // the name for single_header, in any case
   unsigned hops = 0;   // 0: walk by trust; 1 to kHopsMax: the Nth from the right, or the peer if there are fewer
@@ -38,6 +38,6 @@ inline constexpr std::size_t kElementBytesMax = 1024;
 
 // Returns the client's address: the peer's, unless the peer is a trusted proxy that names another. `headers` are all
 // header lines in their order; several lines of the same name form one list.
-IpAddress client_ip(const IpAddress& peer, std::span<const Attribute> headers, const ProxyTrust& trust);
+base::IpAddress client_ip(const base::IpAddress& peer, std::span<const Attribute> headers, const ProxyTrust& trust);
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -14,27 +14,27 @@
 
 #include "seed.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 const char kPeer[] = "10.0.0.1";       // a trusted proxy
 const char kStranger[] = "192.0.2.7";  // not trusted
 
-IpAddress address_of(std::string_view text) {
-  const auto address = parse_ip(text);
+base::IpAddress address_of(std::string_view text) {
+  const auto address = base::parse_ip(text);
   EXPECT_TRUE(address) << text;
-  return address.value_or(IpAddress{});
+  return address.value_or(base::IpAddress{});
 }
 
 ProxyTrust trust(ForwardedBy by, unsigned hops = 0, std::string header = "") {
-  const IpRange ranges[] = {*parse_ip_range("10.0.0.0/8"), *parse_ip_range("2001:db8:ffff::/48")};
-  return {IpSet(ranges), by, std::move(header), hops};
+  const base::IpRange ranges[] = {*base::parse_ip_range("10.0.0.0/8"), *base::parse_ip_range("2001:db8:ffff::/48")};
+  return {base::IpSet(ranges), by, std::move(header), hops};
 }
 
 using Headers = std::vector<Attribute>;
 
 std::string client(const ProxyTrust& trusted, const Headers& headers, const char* peer = kPeer) {
-  return to_string(client_ip(address_of(peer), headers, trusted));
+  return base::to_string(client_ip(address_of(peer), headers, trusted));
 }
 
 // The client's address, behind the trusted peer, with these header lines.
@@ -91,8 +91,8 @@ TEST(ClientIp, IgnoresHeadersOfAPeerThatIsNotTrusted) {
       for (const unsigned hops : {0u, 1u}) {
         ASSERT_EQ(client(trust(by, hops, "X-Real-IP"), headers, kStranger), kStranger);
         ProxyTrust nobody = trust(by, hops, "X-Real-IP");
-        nobody.proxies = IpSet();
-        ASSERT_EQ(client(nobody, headers, kPeer), kPeer) << "nobody is trusted unless told";
+        nobody.proxies = base::IpSet();
+        ASSERT_EQ(client(nobody, headers, kPeer), kPeer) << "no peer is trusted by default";
       }
     }
   }
@@ -133,7 +133,7 @@ TEST(ClientIp, ReadsHeaderNamesInAnyCase) {
 }
 
 // CVE-2026-88011: header names that another kind of gateway treats as the same.
-TEST(ClientIp, TakesNoOtherNameForTheHeaders) {
+TEST(ClientIp, AcceptsNoSimilarHeaderName) {
   for (const char* name :
        {"X.Forwarded.For", "X_Forwarded_For", "X-Forwarded_For", " X-Forwarded-For", "X-Forwarded-For ",
         "X-Forwarded-For:", "HTTP_X_FORWARDED_FOR", "X-Forwarded-Fo", "X-Forwarded-Forr", "X-Forwarded", ""}) {
@@ -145,7 +145,7 @@ TEST(ClientIp, TakesNoOtherNameForTheHeaders) {
 
 // HDR-1: CVE-2022-31813 (httpd), CVE-2024-45410, CVE-2026-29054 and CVE-2021-32813 (Traefik): a client names the
 // header in Connection, so the next proxy removes it. Then the client is the peer, not unknown.
-TEST(ClientIp, IsThePeerIfTheProxysHeaderWasTakenAway) {
+TEST(ClientIp, IsThePeerIfTheProxysHeaderWasRemoved) {
   for (const char* name : {"X-Forwarded-For", "x-forwarded-for", "close, X-Forwarded-For"}) {
     EXPECT_EQ(client(trust(ForwardedBy::x_forwarded_for), {{"Connection", name}}), kPeer);
     EXPECT_EQ(client(trust(ForwardedBy::x_forwarded_for), {{"Connection", name}, {"X-Forwarded-For", "192.0.2.1"}}),
@@ -170,7 +170,7 @@ TEST(ClientIp, IsOneValueInEveryNotation) {
   EXPECT_EQ(by_x_forwarded_for({"192.0.2.1, [2001:db8:FFFF:0::2%eth0]:80"}), "192.0.2.1");
 }
 
-TEST(ClientIp, IsTheLastGoodOneBeforeWhatDoesNotParse) {
+TEST(ClientIp, IsTheLastValidAddressBeforeAnInvalidOne) {
   for (const char* bad : {"unknown", "", " ", "_hidden", "192.0.2", "192.0.2.1.5", "010.0.0.2", "\"192.0.2.9\"",
                           "for=192.0.2.9", "192.0.2.9:x", "192.0.2.9 192.0.2.8", "localhost", "-"}) {
     const std::string text(bad);
@@ -183,7 +183,7 @@ TEST(ClientIp, IsTheLastGoodOneBeforeWhatDoesNotParse) {
 }
 
 // cpp-httplib before 0.44 read the front of an empty list.
-TEST(ClientIp, IsThePeerIfTheHeaderHoldsNothing) {
+TEST(ClientIp, IsThePeerIfTheHeaderIsEmpty) {
   for (const char* nothing : {"", " ", ",", ",,,,", " , ", ";", "\"", "for=", "for"}) {
     EXPECT_EQ(by_x_forwarded_for({nothing}), kPeer) << nothing;
     EXPECT_EQ(by_forwarded({nothing}), kPeer) << nothing;
@@ -213,12 +213,14 @@ TEST(ClientIp, IsTheNthFromTheRightIfHopsAreCounted) {
   EXPECT_EQ(by_x_forwarded_for({"1.1.1.3, 1.1.1.2, 1.1.1.1"}, 3), "1.1.1.3");
   EXPECT_EQ(by_x_forwarded_for({"1.1.1.3, 1.1.1.2, 1.1.1.1"}, 4), kPeer);
   EXPECT_EQ(by_x_forwarded_for({"1.1.1.3, unknown, 1.1.1.1"}, 2), kPeer);
-  EXPECT_EQ(by_x_forwarded_for({"1.1.1.3, unknown, 1.1.1.1"}, 3), "1.1.1.3") << "what is between is only counted";
+  EXPECT_EQ(by_x_forwarded_for({"1.1.1.3, unknown, 1.1.1.1"}, 3), "1.1.1.3")
+      << "elements between are counted, not parsed";
   EXPECT_EQ(by_forwarded({"for=1.1.1.3", "for=\"1.1.1.2\";host=\"a,b\", by=x;for=1.1.1.1"}, 2), "1.1.1.2");
   EXPECT_EQ(by_forwarded({"for=1.1.1.3", "for=\"1.1.1.2\";host=\"a,b\", by=x;for=1.1.1.1"}, 3), "1.1.1.3");
   EXPECT_EQ(by_x_forwarded_for({"1.1.1.4, \"a, b\", 1.1.1.1"}, 4), "1.1.1.4") << "quotes mean nothing in this header";
   EXPECT_EQ(by_forwarded({"for=1.1.1.3, \"a, b\", for=1.1.1.1"}, 3), "1.1.1.3");
-  EXPECT_EQ(by_forwarded({"for=1.1.1.3, a=\\\", for=1.1.1.1"}, 3), kPeer) << "not to be counted beyond a stray quote";
+  EXPECT_EQ(by_forwarded({"for=1.1.1.3, a=\\\", for=1.1.1.1"}, 3), kPeer)
+      << "elements beyond a stray quote are not counted";
   EXPECT_EQ(by_forwarded({"for=1.1.1.3", "a\", for=1.1.1.1"}, 3), kPeer);
   EXPECT_EQ(by_x_forwarded_for({repeated("1.1.1.2,", 63) + "1.1.1.1"}, kHopsMax), "1.1.1.2");
   EXPECT_EQ(by_x_forwarded_for({repeated("1.1.1.2,", 64) + "1.1.1.1"}, kHopsMax + 1), kPeer);
@@ -227,7 +229,7 @@ TEST(ClientIp, IsTheNthFromTheRightIfHopsAreCounted) {
 
 // A header with a single address. GHSA-7r4p-vjf4-gxv4: the client's own header was kept beside that of the proxy.
 
-TEST(ClientIp, IsInASingleHeaderThatIsThereOnce) {
+TEST(ClientIp, IsTheValueOfASingleHeaderUnlessItIsSentTwice) {
   const ProxyTrust real_ip = trust(ForwardedBy::single_header, 0, "X-Real-IP");
   EXPECT_EQ(client(real_ip, {{"Host", "a"}, {"X-Real-IP", " [2001:db8::1]:80 "}, {"Accept", "b"}}), "2001:db8::1");
   EXPECT_EQ(client(real_ip, {{"X-Real-IP", "10.0.0.9"}}), "10.0.0.9");
@@ -238,7 +240,7 @@ TEST(ClientIp, IsInASingleHeaderThatIsThereOnce) {
 
 // Forwarded, as RFC 7239 defines it.
 
-TEST(ClientIp, ReadsForwardedAsTheStandardWritesIt) {
+TEST(ClientIp, ParsesForwardedAsTheStandardDefinesIt) {
   EXPECT_EQ(by_forwarded({"for=192.0.2.43"}), "192.0.2.43");
   EXPECT_EQ(by_forwarded({"For=\"[2001:db8:cafe::17]:4711\""}), "2001:db8:cafe::17");
   EXPECT_EQ(by_forwarded({"for=192.0.2.60;proto=http;by=203.0.113.43"}), "192.0.2.60");
@@ -246,48 +248,33 @@ TEST(ClientIp, ReadsForwardedAsTheStandardWritesIt) {
   EXPECT_EQ(by_forwarded({"for=192.0.2.43, for=10.0.0.2"}), "192.0.2.43");
   EXPECT_EQ(by_forwarded({"for=192.0.2.43,for=\"[2001:db8:ffff::1]:_p\";host=\"a;b,c\";by=\"\\\"\\\\\""}),
             "192.0.2.43");
-  EXPECT_EQ(by_forwarded({"for=\"192\\.0.2.\\43\""}), "192.0.2.43") << "any letter may have a backslash";
-  EXPECT_EQ(by_forwarded({"for=[2001:db8::1]:80"}), "2001:db8::1") << "without the quotes that it should have";
+  EXPECT_EQ(by_forwarded({"for=\"192\\.0.2.\\43\""}), "192.0.2.43") << "a backslash may precede any character";
+  EXPECT_EQ(by_forwarded({"for=[2001:db8::1]:80"}), "2001:db8::1")
+      << "the quotes are missing, but the address is valid";
   EXPECT_EQ(by_forwarded({"forx=1.1.1.1;xfor=2.2.2.2;for=192.0.2.43;for-=3.3.3.3"}), "192.0.2.43");
 }
 
 TEST(ClientIp, StopsAtAForwardedElementThatNamesNoAddress) {
-  for (const char* bad : {"for=unknown",
-                          "for=_hidden",
-                          "for=\"_hidden:80\"",
-                          "proto=https",
-                          "for=",
-                          "for=\"\"",
-                          "for",
-                          "=192.0.2.9",
-                          "192.0.2.9",
-                          "for=192.0.2.9;for=192.0.2.8",
-                          "for=192.0.2.;for=9",
-                          "for=\"192.0.2.9\"x=y",
-                          "for=192.0.2.9;for=192.0.2.9",
-                          "for =192.0.2.9",
-                          "for= 192.0.2.9 x",
-                          "for=192.0.2.9;x",
-                          "for=\"192.0.2.9",
-                          "for=192.0.2.9\"",
-                          "for=\"192.0.2.9\"x",
-                          "for=\"192.0.2.9\\\"",
-                          "for=192.0.2.9;a=\\",
-                          "for=192.0.2.9\\",
-                          "for=192.0.2.9;a=b\"c\"",
-                          "a b=c;for=192.0.2.9",
-                          "for=192.0.2.9;\"a\"=b",
-                          "for=\"192.0.2.9\"\"\"",
-                          "for:192.0.2.9"}) {
-    const std::string text(bad);
-    EXPECT_EQ(by_forwarded({"for=198.51.100.1, " + text}), kPeer) << bad;
-    EXPECT_EQ(by_forwarded({"for=198.51.100.1, " + text + ", for=10.0.0.2"}), "10.0.0.2") << bad;
-    EXPECT_EQ(by_forwarded({"for=198.51.100.1", text, "for=10.0.0.2"}), "10.0.0.2") << bad;
+  const auto expect_stop = [](const std::string& text) {
+    EXPECT_EQ(by_forwarded({"for=198.51.100.1, " + text}), kPeer) << text;
+    EXPECT_EQ(by_forwarded({"for=198.51.100.1, " + text + ", for=10.0.0.2"}), "10.0.0.2") << text;
+    EXPECT_EQ(by_forwarded({"for=198.51.100.1", text, "for=10.0.0.2"}), "10.0.0.2") << text;
+  };
+  for (const char* bad :
+       {"for=unknown", "for=_hidden", "proto=https", "for=", "for=\"\"", "for", "=192.0.2.9", "192.0.2.9"}) {
+    expect_stop(bad);
+  }
+  for (const char* bad : {"for=\"_hidden:80\"", "for=192.0.2.9;for=192.0.2.8", "for=192.0.2.;for=9",
+                          "for=\"192.0.2.9\"x=y", "for=192.0.2.9;for=192.0.2.9", "for =192.0.2.9", "for= 192.0.2.9 x",
+                          "for=192.0.2.9;x", "for=\"192.0.2.9", "for=192.0.2.9\"", "for=\"192.0.2.9\"x",
+                          "for=\"192.0.2.9\\\"", "for=192.0.2.9;a=\\", "for=192.0.2.9\\", "for=192.0.2.9;a=b\"c\"",
+                          "a b=c;for=192.0.2.9", "for=192.0.2.9;\"a\"=b", "for=\"192.0.2.9\"\"\"", "for:192.0.2.9"}) {
+    expect_stop(bad);
   }
 }
 
 // Whatever the client sends, the proxy appends a comma and its own element, or a line of its own.
-TEST(ClientIp, IsNotSmuggledByAQuoteThatIsLeftOpen) {
+TEST(ClientIp, IgnoresAnUnclosedQuoteOfTheClient) {
   const std::vector<std::string> of_the_proxy = {"for=192.0.2.1", "for=\"192.0.2.1\"",
                                                  "for=\"192.0.2.1:80\";host=\"a,\\\",for=198.51.100.3,\\\\\"",
                                                  "host=\"x\";for=192.0.2.1;by=\"[2001:db8:ffff::1]:80\""};
@@ -316,7 +303,7 @@ TEST(ClientIp, IsNotSmuggledByAQuoteThatIsLeftOpen) {
   }
 }
 
-TEST(ClientIp, IsNotSmuggledInsideAQuotedText) {
+TEST(ClientIp, IgnoresAddressesInsideAQuotedText) {
   EXPECT_EQ(by_forwarded({"for=192.0.2.1;host=\"a, for=198.51.100.1\""}), "192.0.2.1");
   EXPECT_EQ(by_forwarded({"for=192.0.2.1;host=\"a\\\", for=198.51.100.1;x=\\\"\""}), "192.0.2.1");
   EXPECT_EQ(by_forwarded({"for=192.0.2.1;host=\"a;for=198.51.100.1\""}), "192.0.2.1");
@@ -325,13 +312,13 @@ TEST(ClientIp, IsNotSmuggledInsideAQuotedText) {
 
 // Bounds.
 
-TEST(ClientIp, PassesNoMoreTrustedProxiesThanItsBound) {
+TEST(ClientIp, PassesNoMoreTrustedProxiesThanTheMaximum) {
   EXPECT_EQ(by_x_forwarded_for({"192.0.2.1," + repeated("10.0.0.3,", kHopsMax - 2) + "10.0.0.2"}), "192.0.2.1");
   EXPECT_EQ(by_x_forwarded_for({"192.0.2.1," + repeated("10.0.0.3,", kHopsMax - 1) + "10.0.0.2"}), "10.0.0.3");
   EXPECT_EQ(by_x_forwarded_for({"192.0.2.1," + repeated("10.0.0.3,", 10'000) + "10.0.0.2"}), "10.0.0.3");
 }
 
-TEST(ClientIp, ReadsNoElementThatIsLongerThanItsBound) {
+TEST(ClientIp, RefusesAnElementLongerThanTheMaximum) {
   const std::string blanks(kElementBytesMax, ' ');
   EXPECT_EQ(by_x_forwarded_for({"192.0.2.1" + blanks.substr(9)}), "192.0.2.1");
   EXPECT_EQ(by_x_forwarded_for({"192.0.2.1" + blanks.substr(8)}), kPeer);
@@ -341,8 +328,8 @@ TEST(ClientIp, ReadsNoElementThatIsLongerThanItsBound) {
   EXPECT_EQ(by_forwarded({"for=192.0.2.1;host=\"a" + host + '"'}), kPeer);
   EXPECT_EQ(by_forwarded({"for=192.0.2.1;host=\"" + repeated("\\\\", 1 << 19) + '"'}), kPeer);
   EXPECT_EQ(by_forwarded({"for=192.0.2.1;host=" + repeated("\\\"", 1 << 19)}), kPeer);
-  EXPECT_EQ(by_forwarded({"for=\"fe80::1%" + repeated("x", kNodeBytesMax - 8) + '"'}), "fe80::1");
-  EXPECT_EQ(by_forwarded({"for=\"fe80::1%" + repeated("x", kNodeBytesMax - 7) + '"'}), kPeer);
+  EXPECT_EQ(by_forwarded({"for=\"fe80::1%" + repeated("x", base::kNodeBytesMax - 8) + '"'}), "fe80::1");
+  EXPECT_EQ(by_forwarded({"for=\"fe80::1%" + repeated("x", base::kNodeBytesMax - 7) + '"'}), kPeer);
   EXPECT_EQ(client(trust(ForwardedBy::single_header, 0, "A"), {{"A", "192.0.2.1" + blanks}}), kPeer);
 }
 
@@ -370,7 +357,7 @@ TEST(ClientIp, ReadsNoMoreOfAHeaderThanTheWalkNeeds) {
 }
 
 // The rule as the catalogue states it: join the lines, split at commas, append the peer, then walk.
-IpAddress walk(const IpAddress& peer, const Headers& headers, const ProxyTrust& trusted) {
+base::IpAddress walk(const base::IpAddress& peer, const Headers& headers, const ProxyTrust& trusted) {
   std::string joined;
   bool is_there = false;
   for (const Attribute& header : headers) {
@@ -378,15 +365,15 @@ IpAddress walk(const IpAddress& peer, const Headers& headers, const ProxyTrust& 
     joined += header.value;
     is_there = true;
   }
-  std::vector<std::optional<IpAddress>> chain;
+  std::vector<std::optional<base::IpAddress>> chain;
   for (std::size_t at = 0; is_there && at <= joined.size();) {
     const std::size_t comma = std::min(joined.find(',', at), joined.size());
-    chain.push_back(parse_node(std::string_view(joined).substr(at, comma - at)));
+    chain.push_back(base::parse_node(std::string_view(joined).substr(at, comma - at)));
     at = comma + 1;
   }
   if (!trusted.proxies.contains(peer)) return peer;
   if (trusted.hops > 0) return chain.size() < trusted.hops ? peer : chain[chain.size() - trusted.hops].value_or(peer);
-  IpAddress last = peer;
+  base::IpAddress last = peer;
   for (; !chain.empty() && chain.back() && trusted.proxies.contains(last); chain.pop_back()) last = *chain.back();
   return last;
 }
@@ -408,7 +395,7 @@ TEST(ClientIp, AgreesWithAWalkOverTheWholeChain) {
     for (const std::string& line : lines) headers.push_back({"X-Forwarded-For", line});
     const ProxyTrust trusted = trust(ForwardedBy::x_forwarded_for,
                                      static_cast<unsigned>(std::max<std::int64_t>(0, test::pick(random, -4, 4))));
-    const IpAddress found = client_ip(address_of(kPeer), headers, trusted);
+    const base::IpAddress found = client_ip(address_of(kPeer), headers, trusted);
     ASSERT_EQ(found, walk(address_of(kPeer), headers, trusted))
         << testing::PrintToString(lines) << " hops " << trusted.hops;
     others += found == address_of(kPeer) ? 0 : 1;
@@ -417,4 +404,4 @@ TEST(ClientIp, AgreesWithAWalkOverTheWholeChain) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

@@ -14,12 +14,13 @@ namespace {
 
 // Whether the rate of `to` is less than 1/`factor` of the rate of `from`.
 bool is_slowed(const Quota& from, const Quota& to, int factor) {
-  return Wide{to.permits} * period_us(from) * factor < Wide{from.permits} * period_us(to);
+  return algorithm::Wide{to.permits} * policy::period_us(from) * factor <
+         algorithm::Wide{from.permits} * policy::period_us(to);
 }
 
 // The same for the burst.
 bool is_clipped(const Quota& from, const Quota& to, int factor) {
-  return Wide{to.burst.value_or(to.permits)} * factor < Wide{from.burst.value_or(from.permits)};
+  return algorithm::Wide{to.burst.value_or(to.permits)} * factor < algorithm::Wide{from.burst.value_or(from.permits)};
 }
 
 // The limit with the lowest sustained rate, which bounds long-term traffic.
@@ -27,8 +28,8 @@ const RuleLimit* slowest(const std::vector<RuleLimit>& limits) {
   const RuleLimit* out = nullptr;
   for (const RuleLimit& limit : limits) {
     const Quota& quota = limit.quota;
-    const bool is_slower =
-        out == nullptr || Wide{quota.permits} * period_us(out->quota) < Wide{out->quota.permits} * period_us(quota);
+    const bool is_slower = out == nullptr || algorithm::Wide{quota.permits} * policy::period_us(out->quota) <
+                                                 algorithm::Wide{out->quota.permits} * policy::period_us(quota);
     if (is_slower) out = &limit;
   }
   return out;
@@ -59,6 +60,10 @@ const std::vector<RuleLimit>* of_plan(const Rule& rule, const std::string& plan)
   return tier == rule.tiers.end() ? nullptr : &tier->limits;
 }
 
+std::string text_of(std::optional<policy::Node> value) {
+  return value ? policy::flow(*std::move(value)) : "the default";
+}
+
 class Comparison {
  public:
   Comparison(const Policy& in_force, const Policy& next)
@@ -68,16 +73,16 @@ class Comparison {
         to_default_(next.plans.fallback) {
     for (const Rule& rule : in_force.rules) before_[rule.name] = &rule;
     for (const Rule& rule : next.rules) after_[rule.name] = &rule;
-    for (const Field<Policy>& row : policy_fields()) {
-      const std::string from = row.print(in_force), to = row.print(next);
-      if (row.name == "rules" || from == to) continue;
-      out_.lines.push_back("changed: " + std::string(row.name) + ": " + (from.empty() ? "the default" : from) + " -> " +
-                           (to.empty() ? "the default" : to));
+    for (const policy::Field<Policy>& row : policy::policy_fields()) {
+      if (row.name == "rules") continue;
+      const std::string from = text_of(row.write(in_force)), to = text_of(row.write(next));
+      if (from == to) continue;
+      out_.lines.push_back("changed: " + std::string(row.name) + ": " + from + " -> " + to);
       if (row.name == "identity") out_.lines.push_back("counts restart: everything counted per identity");
     }
   }
 
-  // A rule that was enforced and no longer limits anything counts as gone.
+  // A rule that was enforced and no longer limits anything counts as removed.
   PolicyChanges run() {
     std::size_t gone = 0;
     for (const auto& [name, rule] : before_) {
@@ -150,7 +155,7 @@ class Comparison {
 
   static const RuleLimit* same_window(const Holding& holding, const std::string& window) {
     const auto found = std::ranges::find_if(*holding.limits, [&](const RuleLimit& limit) {
-      return window_id(*holding.rule, *holding.limits, limit) == window;
+      return policy::window_id(*holding.rule, *holding.limits, limit) == window;
     });
     return found == holding.limits->end() ? nullptr : &*found;
   }
@@ -163,7 +168,7 @@ class Comparison {
   }
 
   void check_continuity(const Holding& from, const Holding& to, const RuleLimit& limit) {
-    const RuleLimit* old = same_window(from, window_id(*to.rule, *to.limits, limit));
+    const RuleLimit* old = same_window(from, policy::window_id(*to.rule, *to.limits, limit));
     const std::string what = "counts restart: " + to.who.substr(5) + ": " + limit.text;
     if (old == nullptr) {
       if (!from.limits->empty()) out_.lines.push_back(what + ", a new period");
@@ -180,7 +185,7 @@ class Comparison {
   void check_cut(const Holding& from, const Holding& to) {
     if (from.limits->empty() && !to.limits->empty()) return refuse(to.who, "unlimited", limits_text(*to.limits));
     for (const RuleLimit& limit : *to.limits) {
-      const RuleLimit* old = same_window(from, window_id(*to.rule, *to.limits, limit));
+      const RuleLimit* old = same_window(from, policy::window_id(*to.rule, *to.limits, limit));
       if (old == nullptr) old = same_period(from, limit.quota);  // one limit became several, or several became one
       const bool is_new = old == nullptr;
       if (is_new) old = slowest(*from.limits);

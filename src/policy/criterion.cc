@@ -4,18 +4,17 @@
 #include <algorithm>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "policy/dimension.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
-
-std::uint8_t nibble(char c) { return static_cast<std::uint8_t>(c <= '9' ? c - '0' : c - 'a' + 10); }
 
 std::array<std::uint8_t, 32> hash_of(std::string_view text) {
   std::array<std::uint8_t, 32> hash{};
   const std::string_view digits = text.substr(text.find(':') + 1);
   for (std::size_t i = 0; i < hash.size(); ++i) {
-    hash[i] = static_cast<std::uint8_t>(nibble(digits[2 * i]) << 4 | nibble(digits[2 * i + 1]));
+    hash[i] = static_cast<std::uint8_t>(base::hex_byte(digits.substr(2 * i)).value());
   }
   return hash;
 }
@@ -23,19 +22,19 @@ std::array<std::uint8_t, 32> hash_of(std::string_view text) {
 }  // namespace
 
 Criterion::Criterion(const Condition& condition, PathCase path_case) : condition_(condition) {
-  std::vector<IpRange> ranges;
+  std::vector<base::IpRange> ranges;
   for (const std::string& value : condition.any_of) {
     switch (condition.kind) {
-      case AttributeKind::path:
+      case weir::AttributeKind::path:
         patterns_.push_back(PathPattern::parse(value, path_case).value());
         break;
-      case AttributeKind::ip:
-        ranges.push_back(parse_ip_range(value).value());
+      case weir::AttributeKind::ip:
+        ranges.push_back(base::parse_ip_range(value).value());
         break;
       default:
         if (value == "*") {
           is_any_ = true;
-        } else if (condition.kind == AttributeKind::api_key) {
+        } else if (condition.kind == weir::AttributeKind::api_key) {
           hashes_.push_back(hash_of(value));
         } else if (value.find('*') != value.npos) {
           globs_.push_back(value);
@@ -44,7 +43,7 @@ Criterion::Criterion(const Condition& condition, PathCase path_case) : condition
         }
     }
   }
-  ranges_ = IpSet(ranges);
+  ranges_ = base::IpSet(ranges);
   std::ranges::sort(whole_);
 }
 
@@ -69,26 +68,26 @@ bool Criterion::accepts_method(std::string_view method) const {
 bool Criterion::holds(Facts& facts) const {
   const Request& request = facts.request();
   switch (condition_.kind) {
-    case AttributeKind::path:
+    case weir::AttributeKind::path:
       return std::ranges::any_of(patterns_, [&](const PathPattern& pattern) { return pattern.matches(facts.path()); });
-    case AttributeKind::ip: {
-      const IpAddress* ip = facts.ip();
+    case weir::AttributeKind::ip: {
+      const base::IpAddress* ip = facts.ip();
       return ip != nullptr && ranges_.contains(*ip);
     }
-    case AttributeKind::api_key:
+    case weir::AttributeKind::api_key:
       if (request.api_key.empty()) return false;
       return is_any_ || std::ranges::find(hashes_, facts.key_hash()) != hashes_.end();
-    case AttributeKind::method:
+    case weir::AttributeKind::method:
       return accepts_method(request.method);
-    case AttributeKind::header:  // any line of that name, so that a client cannot hide one value behind another
+    case weir::AttributeKind::header:  // any line of that name, so that a client cannot hide one value behind another
       return std::ranges::any_of(request.headers, [&](const Attribute& header) {
         return is_header(header.name, condition_.name) && accepts(header.value);
       });
-    case AttributeKind::entry:
+    case weir::AttributeKind::entry:
       return std::ranges::any_of(request.entries, [&](const Attribute& entry) {
         return entry.name == condition_.name && accepts(entry.value);
       });
-    case AttributeKind::query: {
+    case weir::AttributeKind::query: {
       std::string scratch;
       return any_query_value(facts.query(), condition_.name, scratch,
                              [&](std::string_view value) { return accepts(value); });
@@ -98,4 +97,4 @@ bool Criterion::holds(Facts& facts) const {
   }
 }
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -14,7 +14,7 @@
 #include "policy/path_pattern.h"
 #include "weir/policy.h"
 
-namespace weir {
+namespace weir::policy {
 
 class Criterion {
  public:
@@ -35,8 +35,8 @@ class Criterion {
   std::vector<std::string> whole_;  // sorted
   std::vector<std::string> globs_;
   std::vector<PathPattern> patterns_;
-  IpSet ranges_;
+  base::IpSet ranges_;
   std::vector<std::array<std::uint8_t, 32>> hashes_;
 };
 
-}  // namespace weir
+}  // namespace weir::policy

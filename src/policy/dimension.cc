@@ -9,7 +9,7 @@
 #include "algorithm/quota_words.h"
 #include "base/nearest.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 constexpr std::array<std::string_view, 13> kAttributes = {"user",   "api_key", "ip",     "tenant",   "plan",
@@ -21,10 +21,6 @@ constexpr std::string_view kAllForms =
 
 tl::unexpected<Error> wrong(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
 
-bool is_name_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '-' || c == '.';
-}
-
 bool take_bits(std::string_view& text, unsigned& bits) {
   if (!text.starts_with('/')) return false;
   const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), bits);
@@ -35,13 +31,14 @@ bool take_bits(std::string_view& text, unsigned& bits) {
 
 // ip/24 groups IPv4, ip/48 groups IPv6, ip/24/48 both.
 Result<Dimension> parse_address(std::string_view text) {
-  Dimension out{.kind = AttributeKind::ip};
+  Dimension out{.kind = weir::AttributeKind::ip};
   std::string_view rest = text.substr(2);
   unsigned first = 0, second = 0;
   const bool has_first = take_bits(rest, first), has_second = has_first && take_bits(rest, second);
   const bool is_sound = rest.empty() && (has_second ? first <= 32 && second <= 128 : first <= 128);
   if (!is_sound || (has_first && first == 0) || (has_second && second == 0)) {
-    return wrong(in_quotes(text) + " is not a group of addresses; write ip, ip/24 (IPv4), ip/48 (IPv6) or ip/24/48");
+    return wrong(base::in_quotes(text) +
+                 " is not a group of addresses; write ip, ip/24 (IPv4), ip/48 (IPv6) or ip/24/48");
   }
   if (has_second) {
     out.v4_bits = static_cast<std::uint8_t>(first);
@@ -52,24 +49,32 @@ Result<Dimension> parse_address(std::string_view text) {
   return out;
 }
 
-Result<Dimension> named(AttributeKind kind, std::string_view name, std::string_view text) {
+Result<Dimension> named(weir::AttributeKind kind, std::string_view name, std::string_view text) {
   if (name.empty() || name.size() > 128 || !std::ranges::all_of(name, is_name_letter)) {
-    return wrong(in_quotes(text) + " names no " + std::string(to_string(kind)) +
+    return wrong(base::in_quotes(text) + " names no " + std::string(to_string(kind)) +
                  ": a name is 1 to 128 letters, digits, '-', '_' and '.'");
   }
-  return Dimension{.kind = kind, .name = kind == AttributeKind::header ? lower(name) : std::string(name)};
+  return Dimension{.kind = kind, .name = kind == weir::AttributeKind::header ? base::lower(name) : std::string(name)};
 }
 
 }  // namespace
 
-std::string_view to_string(AttributeKind kind) { return kAttributes[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(weir::AttributeKind kind) { return kAttributes[static_cast<std::size_t>(kind)]; }
+
+bool is_name_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || base::is_digit(c) || c == '_' || c == '-' || c == '.';
+}
+
+}  // namespace weir::policy
+
+namespace weir {
 
 std::string to_string(const Dimension& dimension) {
   switch (dimension.kind) {
     case AttributeKind::header:
     case AttributeKind::query:
     case AttributeKind::entry:
-      return std::string(to_string(dimension.kind)) + ':' + dimension.name;
+      return std::string(policy::to_string(dimension.kind)) + ':' + dimension.name;
     case AttributeKind::capture:
       return '{' + dimension.name + '}';
     case AttributeKind::ip: {
@@ -81,29 +86,33 @@ std::string to_string(const Dimension& dimension) {
       return text;
     }
     default:
-      return std::string(to_string(dimension.kind));
+      return std::string(policy::to_string(dimension.kind));
   }
 }
+
+}  // namespace weir
+
+namespace weir::policy {
 
 Result<Dimension> parse_dimension(std::string_view text) {
   if (text == "ip" || text.starts_with("ip/")) return parse_address(text);
   if (text.starts_with('{') && text.ends_with('}') && text.size() > 2) {
-    return named(AttributeKind::capture, text.substr(1, text.size() - 2), text);
+    return named(weir::AttributeKind::capture, text.substr(1, text.size() - 2), text);
   }
   const std::size_t colon = text.find(':');
   const std::string_view word = text.substr(0, colon);
   const auto kind = std::ranges::find(kAttributes, word);
   if (kind != kAttributes.end() && *kind != "capture") {
-    const auto found = static_cast<AttributeKind>(kind - kAttributes.begin());
-    const bool needs_name = found >= AttributeKind::header;
+    const auto found = static_cast<weir::AttributeKind>(kind - kAttributes.begin());
+    const bool needs_name = found >= weir::AttributeKind::header;
     if (needs_name && colon == text.npos) {
-      return wrong(in_quotes(text) + " needs a name, as in " + std::string(word) + ":x-org");
+      return wrong(base::in_quotes(text) + " needs a name, as in " + std::string(word) + ":x-org");
     }
     if (needs_name) return named(found, text.substr(colon + 1), text);
     if (colon == text.npos) return Dimension{.kind = found};
   }
-  std::string message = "unknown attribute " + in_quotes(text);
-  std::string meant(nearest(word, kAttributes));
+  std::string message = "unknown attribute " + base::in_quotes(text);
+  std::string meant(base::nearest(word, kAttributes));
   if (colon != text.npos) meant += text.substr(colon);
   const bool works = !meant.empty() && meant != text && parse_dimension(meant);
   if (!works) return wrong(message.append("; ").append(kAllForms));
@@ -134,7 +143,7 @@ namespace {
 
 // Removes `count` digits from the front.
 bool take_digits(std::string_view& text, std::size_t count, int& value) {
-  if (text.size() < count || !std::ranges::all_of(text.substr(0, count), is_digit)) return false;
+  if (text.size() < count || !std::ranges::all_of(text.substr(0, count), base::is_digit)) return false;
   std::from_chars(text.data(), text.data() + count, value);
   text.remove_prefix(count);
   return true;
@@ -163,7 +172,7 @@ bool take_offset(std::string_view& text, std::chrono::minutes& offset) {
 
 Result<Micros> parse_time(std::string_view text) {
   const auto refuse = [text] {
-    return wrong(in_quotes(text) + " is not a time; write it like 2026-12-31 or 2026-12-31T18:30:00Z");
+    return wrong(base::in_quotes(text) + " is not a time; write it like 2026-12-31 or 2026-12-31T18:30:00Z");
   };
   std::string_view rest = text;
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
@@ -206,4 +215,4 @@ std::string time_text(Micros time) {
          two(clock.minutes().count()) + ':' + two(clock.seconds().count()) + 'Z';
 }
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -3,17 +3,19 @@
 // Pure; any thread may call it. Tested by dimension_test.cc.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "weir/policy.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::policy {
 
 // Returns user, api_key, ... In a config, kinds with a name are written `header:name`, and captures `{name}`.
-std::string_view to_string(AttributeKind kind);
+std::string_view to_string(weir::AttributeKind kind);
+
+// Letters, digits, '_', '-' and '.': what the names of headers, parameters and entries consist of.
+bool is_name_letter(char c);
 
 // An error suggests the nearest valid form.
 Result<Dimension> parse_dimension(std::string_view text);
@@ -27,4 +29,4 @@ bool glob_matches(std::string_view pattern, std::string_view text);
 Result<Micros> parse_time(std::string_view text);
 std::string time_text(Micros time);
 
-}  // namespace weir
+}  // namespace weir::policy

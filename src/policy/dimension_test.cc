@@ -3,25 +3,24 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
-TEST(Dimension, IsReadAndWrittenAlike) {
+TEST(Dimension, IsPrintedAsItWasParsed) {
   for (const char* text : {"user", "api_key", "ip", "ip/24", "ip/48", "ip/24/48", "ip/32/20", "tenant", "plan",
                            "method", "host", "path", "identity", "header:x-org", "query:q", "entry:remote", "{id}"}) {
     const auto dimension = parse_dimension(text);
     ASSERT_TRUE(dimension) << text << ": " << dimension.error().message;
-    EXPECT_EQ(to_string(*dimension), text);
+    EXPECT_EQ(weir::to_string(*dimension), text);
   }
   EXPECT_EQ(parse_dimension("header:X-Org")->name, "x-org");
   EXPECT_EQ(parse_dimension("ip/128")->v6_bits, 128);
   EXPECT_EQ(parse_dimension("ip/32")->v4_bits, 32);
 }
 
-TEST(Dimension, SaysWhatWouldBeRight) {
+TEST(Dimension, ErrorsSuggestAValidForm) {
   const std::pair<const char*, const char*> cases[] = {
       {"usr", "did you mean user?"},
       {"heder:x", "did you mean header:x?"},
@@ -69,13 +68,13 @@ TEST(Glob, AgreesWithThePlainOneOnEverySmallPatternAndText) {
   }
 }
 
-TEST(Glob, IsQuickWhereBacktrackingIsNot) {
+TEST(Glob, IsFastWhereBacktrackingIsSlow) {
   std::string pattern, text(3'000, 'a');
   for (int i = 0; i < 500; ++i) pattern += "*a";
   EXPECT_FALSE(glob_matches(pattern + "b", text));
 }
 
-TEST(Time, IsReadInEveryUsualForm) {
+TEST(Time, ParsesEveryCommonForm) {
   const std::pair<const char*, std::int64_t> cases[] = {
       {"1970-01-01", 0},
       {"2026-12-31", 1'798'675'200},
@@ -94,7 +93,7 @@ TEST(Time, IsReadInEveryUsualForm) {
   EXPECT_EQ(time_text(Micros{1'709'208'000'000'000}), "2024-02-29T12:00:00Z");
 }
 
-TEST(Time, RefusesWhatIsNone) {
+TEST(Time, RefusesInvalidTimes) {
   for (const char* text : {"", "2026", "2026-13-01", "2023-02-29", "2026-12-31T", "2026-12-31T25:00:00Z",
                            "2026-12-31T10:00:00", "2026-12-31x", "2026-12-31T10:00:00+99:00", "2026-12-31T10:00:00.Z",
                            "1969-12-31", "2100-01-01", "31.12.2026"}) {
@@ -103,4 +102,4 @@ TEST(Time, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

@@ -6,11 +6,11 @@
 #include "base/nearest.h"
 #include "base/sha256.h"
 
-namespace weir {
+namespace weir::policy {
 
 bool is_header(std::string_view header, std::string_view name) {
   return header.size() == name.size() &&
-         std::equal(header.begin(), header.end(), name.begin(), [](char a, char b) { return lower(a) == b; });
+         std::equal(header.begin(), header.end(), name.begin(), [](char a, char b) { return base::lower(a) == b; });
 }
 
 namespace {
@@ -57,7 +57,7 @@ Facts::Facts(const Request& request, const RequestReading& reading) : request_(r
       choose_reading(0);
     }
   }
-  if (!request.ip.empty()) peer_ = parse_node(request.ip);
+  if (!request.ip.empty()) peer_ = base::parse_node(request.ip);
 }
 
 std::optional<Error> Facts::refuse() const {
@@ -70,8 +70,8 @@ std::optional<Error> Facts::refuse() const {
                                               " headers and the same number of entries"};
   }
   if (!request_.ip.empty() && !peer_) {
-    return Error{ErrorCode::invalid_argument,
-                 "\"ip\" is " + in_quotes(request_.ip) + ", which is not an address such as 192.0.2.1 or 2001:db8::1"};
+    return Error{ErrorCode::invalid_argument, "\"ip\" is " + base::in_quotes(request_.ip) +
+                                                  ", which is not an address such as 192.0.2.1 or 2001:db8::1"};
   }
   return {};
 }
@@ -86,11 +86,12 @@ std::string_view Facts::host() {
   if (has_host_) return host_;
   has_host_ = true;
   host_ = without_port(request_.host);
-  if (std::ranges::any_of(host_, [](char c) { return c >= 'A' && c <= 'Z'; })) host_ = host_scratch_ = lower(host_);
+  if (std::ranges::any_of(host_, [](char c) { return c >= 'A' && c <= 'Z'; }))
+    host_ = host_scratch_ = base::lower(host_);
   return host_;
 }
 
-const IpAddress* Facts::ip() {
+const base::IpAddress* Facts::ip() {
   if (!peer_) return nullptr;
   if (!has_client_) {
     has_client_ = true;
@@ -100,39 +101,39 @@ const IpAddress* Facts::ip() {
 }
 
 const std::array<std::uint8_t, 32>& Facts::key_hash() {
-  if (!has_key_hash_) key_hash_ = sha256(request_.api_key);
+  if (!has_key_hash_) key_hash_ = base::sha256(request_.api_key);
   has_key_hash_ = true;
   return key_hash_;
 }
 
-std::string_view Facts::value(AttributeKind kind, std::string_view name) {
+std::string_view Facts::value(weir::AttributeKind kind, std::string_view name) {
   switch (kind) {
-    case AttributeKind::user:
+    case weir::AttributeKind::user:
       return request_.user;
-    case AttributeKind::tenant:
+    case weir::AttributeKind::tenant:
       return request_.tenant;
-    case AttributeKind::plan:
+    case weir::AttributeKind::plan:
       return request_.plan;
-    case AttributeKind::method:
+    case weir::AttributeKind::method:
       return request_.method;
-    case AttributeKind::host:
+    case weir::AttributeKind::host:
       return host();
-    case AttributeKind::header:
+    case weir::AttributeKind::header:
       return find_header(request_.headers, name);
-    case AttributeKind::query:
+    case weir::AttributeKind::query:
       return first_parameter(query(), name, query_scratch_);
-    case AttributeKind::entry:
+    case weir::AttributeKind::entry:
       return find_entry(request_.entries, name);
-    case AttributeKind::path:
+    case weir::AttributeKind::path:
       return path_;
-    case AttributeKind::api_key:
-    case AttributeKind::ip:
-    case AttributeKind::identity:
-    case AttributeKind::capture:
+    case weir::AttributeKind::api_key:
+    case weir::AttributeKind::ip:
+    case weir::AttributeKind::identity:
+    case weir::AttributeKind::capture:
       break;
   }
   WEIR_ASSERT(!"this kind has no plain value");
   return {};
 }
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +18,7 @@
 #include "weir/request.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::policy {
 
 inline constexpr std::size_t kPathBytesMax = 8'192;
 inline constexpr std::size_t kRequestAttributesMax = 1'000;  // of headers, and of entries
@@ -47,13 +46,13 @@ class Facts {
   void choose_reading(std::size_t number);
   std::string_view query() const { return has_readings_ ? query_ : query_of(request_.path); }  // of the same reading
   std::string_view host();
-  const IpAddress* ip();  // null if unknown
+  const base::IpAddress* ip();  // null if unknown
   // The SHA-256 of the API key. Only valid if the request has a key.
   const std::array<std::uint8_t, 32>& key_hash();
 
   // The value of a plain kind, or of the first non-empty header, query parameter or entry of that name. Empty if
   // unknown.
-  std::string_view value(AttributeKind kind, std::string_view name);
+  std::string_view value(weir::AttributeKind kind, std::string_view name);
 
  private:
   const Request& request_;
@@ -62,8 +61,8 @@ class Facts {
   std::string_view path_, query_;
   bool has_readings_ = false;  // other than normal_path()
   std::vector<PathReading> readings_;
-  std::optional<IpAddress> peer_;
-  std::optional<IpAddress> client_;
+  std::optional<base::IpAddress> peer_;
+  std::optional<base::IpAddress> client_;
   bool has_client_ = false;
   bool has_host_ = false;
   std::string_view host_;
@@ -74,4 +73,4 @@ class Facts {
 // Whether a header has this name. `name` is in lower case.
 bool is_header(std::string_view header, std::string_view name);
 
-}  // namespace weir
+}  // namespace weir::policy

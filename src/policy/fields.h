@@ -4,24 +4,28 @@
 // Pure; any thread may call it. Tested by policy_reader_test.cc and tests/policy_text_test.cc.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "algorithm/quota_words.h"
 #include "policy/node.h"
 #include "policy/reader.h"
+#include "weir/duration.h"
 #include "weir/policy.h"
 
-namespace weir {
+namespace weir::policy {
 
 inline constexpr std::size_t kLimitsMaxOfRule = 8;  // and of a plan
 
 // A rule while it is being read. Checks that need the whole rule run at its end.
-struct RuleDraft {
-  Rule rule;
+struct RuleDraft : Rule {
   std::optional<Algorithm> algorithm;
   bool has_limit = false;
 };
@@ -33,29 +37,27 @@ std::span<const Field<AnswerStyle>> answer_fields();
 std::span<const Field<PlanPolicy>> plan_fields();
 std::span<const Field<Policy>> policy_fields();
 std::span<const Field<Policy>> skip_fields();
-std::span<const Field<Policy>> import_fields();
+std::span<const Field<EnvoyImport>> import_fields();
 
 // Reads a whole rule. Returns nothing if the node is not a map.
 std::optional<Rule> read_rule(Reader& reader, const Node& node);
 void read_match(Reader& reader, const Node& node, Match& out);
-std::string print_match(const Match& match);
-std::string print_rule(const Rule& rule);
+std::optional<Node> write_match(const Match& match);
 void read_answers(Reader& reader, const Node& node, AnswerStyle& out);
-std::string print_answers(const AnswerStyle& style);
 
-// Read and print `plans`. Once rules and plans are read, resolve_plans() adds the tiers to each rule with `limit:
+// Reads `plans`. Once rules and plans are read, resolve_plans() adds the tiers to each rule with `limit:
 // plan`.
 void read_plans(Reader& reader, const Node& node, PlanPolicy& out);
-std::string print_plans(const PlanPolicy& plans);
 void resolve_plans(Reader& reader, Policy& policy);
 // Reads one quota or several, and sorts them from the shortest period to the longest.
 void read_quotas(Reader& reader, const Node& node, std::optional<Algorithm> algorithm, std::vector<RuleLimit>& out);
-std::string print_quotas(const std::vector<RuleLimit>& limits);
+Node write_quotas(const std::vector<RuleLimit>& limits);
 // Refuses two limits with the same period. `who` names their owner in the error.
 void check_windows(Reader& reader, const std::string& who, Position at, std::span<const RuleLimit> limits);
 
 // Reads a list of attributes. `global` alone gives an empty list.
 void read_dimensions(Reader& reader, const Node& node, std::vector<Dimension>& out);
+Node write_dimensions(const std::vector<Dimension>& dimensions);
 std::string print_dimensions(const std::vector<Dimension>& dimensions);
 
 // Reads the name of a header, in lower case.
@@ -72,4 +74,78 @@ std::string window_id(const Rule& rule, std::span<const RuleLimit> beside, const
 // Returns the longest that a quota's period can be; calendar periods vary, and years have leap days.
 std::int64_t period_us(const Quota& quota);
 
-}  // namespace weir
+// Kinds of values that many rows have --------------------------------------------------------------------------------
+
+template <class Value>
+Node write_value(const Value& value) {
+  if constexpr (std::is_same_v<Value, bool>) {
+    return text_node(value ? "true" : "false");
+  } else if constexpr (std::is_integral_v<Value>) {
+    return text_node(std::to_string(value));
+  } else if constexpr (std::is_same_v<Value, Micros>) {
+    return text_node(value == Micros{0} ? "0s" : algorithm::duration_text(value.count()));
+  } else if constexpr (std::is_same_v<Value, Algorithm>) {
+    return text_node(to_string(value));
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    return text_node(value);
+  } else {
+    return list_node(value);
+  }
+}
+
+// Writes a member, unless it has its default.
+template <class T, auto member>
+std::optional<Node> write_member(const T& value) {
+  if (value.*member == T{}.*member) return {};
+  return write_value(value.*member);
+}
+
+// A row for `true` or `false`. `default_value` is the one that a T begins with.
+template <class T, auto member>
+constexpr Field<T> flag_row(std::string_view name, std::string_view default_value, std::string_view about) {
+  return {name,
+          R"({"type":"boolean"})",
+          {.about = about,
+           .type = "`true` or `false`",
+           .default_value = default_value,
+           .examples = default_value == "true" ? "false" : "true"},
+          [](Reader& reader, const Node& node, T& out) { out.*member = reader.boolean(node).value_or(out.*member); },
+          write_member<T, member>};
+}
+
+template <class T, auto member, std::int64_t min, std::int64_t max>
+void read_whole(Reader& reader, const Node& node, T& out) {
+  using Whole = std::remove_cvref_t<decltype(out.*member)>;
+  out.*member = static_cast<Whole>(reader.whole(node, min, max).value_or(out.*member));
+}
+
+// The words for the values of an enum, or for false and true, in their order.
+struct Words {
+  std::span<const std::string_view> words;
+  std::string_view wanted;  // in errors
+};
+
+template <class T, auto member, const Words& known>
+void read_word(Reader& reader, const Node& node, T& out) {
+  const auto word = std::ranges::find(known.words, std::string_view(node.text));
+  if (!node.is_scalar() || word == known.words.end()) return reader.wrong_kind(node, known.wanted);
+  out.*member = static_cast<std::remove_cvref_t<decltype(out.*member)>>(word - known.words.begin());
+}
+
+template <class T, auto member, const Words& known>
+std::optional<Node> write_word(const T& value) {
+  if (value.*member == T{}.*member) return {};
+  return text_node(known.words[static_cast<std::size_t>(value.*member)]);
+}
+
+// Whether a database or Redis address contains a password. Configs are shown to many people, so it must not.
+inline bool has_password(std::string_view url) {
+  const std::size_t begin = url.find("://");
+  if (begin == url.npos) return false;
+  const std::string_view authority = url.substr(begin + 3, url.find('/', begin + 3) - (begin + 3));
+  const std::size_t at = authority.rfind('@');
+  return (at != authority.npos && authority.substr(0, at).find(':') != authority.npos) ||
+         url.find("password=") != url.npos;
+}
+
+}  // namespace weir::policy

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,7 +16,7 @@
 #include "base/sha256.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::policy {
 
 inline constexpr std::size_t kPartBytesMax = 64;  // longer key parts are replaced by their hash
 inline constexpr std::size_t kRuleKeyBytesMax = 2'048;
@@ -58,8 +57,8 @@ class KeyArena {
   static constexpr std::size_t kMoreBytes = 4 * kRuleKeyBytesMax;
 
   void long_part(std::string_view bytes) {
-    const auto hash = sha256(bytes);
-    *at_++ = kHashedPart;
+    const auto hash = base::sha256(bytes);
+    *at_++ = base::kHashedPart;
     raw({reinterpret_cast<const char*>(hash.data()), hash.size()});
   }
 
@@ -76,4 +75,4 @@ class KeyArena {
   std::vector<std::unique_ptr<char[]>> more_;
 };
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -11,13 +11,16 @@
 
 #include "weir/policy.h"
 
-namespace weir {
+namespace weir::policy {
 
 // How to print a value that came from a request.
 using ShowValue = std::function<std::string(std::string_view)>;
 
 // Returns the value with non-printable bytes, backslashes and commas written as \x0a.
 std::string escaped(std::string_view value);
+
+// An attribute and its value, as commands take subjects: user:42, and header:x-org=acme.
+std::string attribute_text(const Dimension& dimension, std::string_view value);
 
 // Returns the part of a limit's key that differs between clients: without the leading byte of rule keys
 // (key_space.h), the rule's name and the limit's suffix.
@@ -30,4 +33,4 @@ std::string_view key_body(std::string_view key, std::string_view suffix);
 std::string key_name(std::string_view body, const std::vector<Dimension>& per, const std::vector<Dimension>& identity,
                      const ShowValue& show);
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -7,14 +7,14 @@
 #include "policy/policy_reader.h"
 #include "policy/rulebook.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 std::string as_is(std::string_view value) { return escaped(value); }
 
 // Returns the name of the key that a rule with this `per` makes for the request.
 std::string named(const std::string& per, const Request& request, const std::string& top = "") {
-  const auto compile = [](const Quota& quota) { return compile_limit(quota, nullptr); };
+  const auto compile = [](const Quota& quota) { return algorithm::compile_limit(quota, nullptr); };
   const std::string text = top + "rules:\n  - {name: r, per: " + per + ", limit: [5/s, 100/h]}\n";
   std::vector<TextProblem> problems;
   const auto book = Rulebook::make(read_policy(text, problems, compile), compile);
@@ -34,7 +34,7 @@ std::string named(const std::string& per, const Request& request, const std::str
   return names[0];
 }
 
-TEST(KeyName, TellsEveryAttribute) {
+TEST(KeyName, NamesEveryAttribute) {
   EXPECT_EQ(named("ip", {.ip = "192.0.2.1"}), "ip:192.0.2.1");
   EXPECT_EQ(named("ip/24", {.ip = "192.0.2.1"}), "ip:192.0.2.0/24");
   EXPECT_EQ(named("ip", {.ip = "2001:db8::1"}), "ip:2001:db8::/64");
@@ -50,23 +50,23 @@ TEST(KeyName, TellsEveryAttribute) {
   EXPECT_EQ(named("api_key", {.api_key = "secret"}), "api_key:sha256:2bb80d537b1da3e3");
 }
 
-TEST(KeyName, TellsWhoTheIdentityIs) {
+TEST(KeyName, NamesTheIdentity) {
   EXPECT_EQ(named("identity", {.user = "42", .ip = "192.0.2.1"}), "user:42");
   EXPECT_EQ(named("identity", {.ip = "192.0.2.1"}), "ip:192.0.2.1");
   EXPECT_EQ(named("identity", {.ip = "192.0.2.9"}, "identity: [ip/24]\n"), "ip:192.0.2.0/24");
 }
 
-TEST(KeyName, EscapesWhatATerminalWouldObey) {
+TEST(KeyName, EscapesControlBytes) {
   EXPECT_EQ(named("user", {.user = "a\x1b[2J\nb,c\\\xc3\xa9"}), "user:a\\x1b[2J\\x0ab\\x2cc\\x5c\\xc3\\xa9");
 }
 
-TEST(KeyName, OfLongValuesIsTheirHash) {
+TEST(KeyName, ShowsTheHashOfALongValue) {
   const std::string user(200, 'u');
   EXPECT_EQ(named("user", {.user = user}).substr(0, 12), "user:sha256:");
 }
 
-TEST(KeyName, SurvivesAnythingThatItIsGiven) {
-  const std::vector<Dimension> per = {{AttributeKind::identity}, {AttributeKind::ip}};
+TEST(KeyName, AcceptsAnyBytes) {
+  const std::vector<Dimension> per = {{weir::AttributeKind::identity}, {weir::AttributeKind::ip}};
   std::string body("\x0e[identity, ip]", 15);
   EXPECT_EQ(key_name(body, per, {}, as_is), "...");
   EXPECT_EQ(key_name(body + '\x09', per, {}, as_is), "...");
@@ -84,4 +84,4 @@ TEST(KeyName, SurvivesAnythingThatItIsGiven) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

@@ -2,17 +2,15 @@
 //
 // Every value is converted to its canonical form here, once, so matching only compares and never interprets.
 #include <algorithm>
-#include <array>
 
 #include "base/ip_address.h"
 #include "base/nearest.h"
 #include "base/sha256.h"
 #include "policy/dimension.h"
 #include "policy/fields.h"
-#include "policy/flow.h"
 #include "policy/path_pattern.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 constexpr std::size_t kValuesMax = 1'000;  // of one condition
@@ -24,17 +22,18 @@ constexpr std::string_view kKeyHash = "sha256:";
 // Configs are often kept in repositories, so a config must contain the hash of an API key, never the key.
 std::optional<std::string> key_hash(Reader& reader, const Node& node, const std::string& text) {
   if (text == "*") return text;
-  const std::string digest = lower(text.starts_with(kKeyHash) ? std::string_view(text).substr(kKeyHash.size()) : "");
+  const std::string digest =
+      base::lower(text.starts_with(kKeyHash) ? std::string_view(text).substr(kKeyHash.size()) : "");
   const bool is_digest = digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos;
   if (is_digest) return std::string(kKeyHash) + digest;
   reader.wrong(node.at, "`api_key`: a config must not contain plain API keys; write this one as " +
-                            std::string(kKeyHash) + hex(sha256(text)));
+                            std::string(kKeyHash) + base::hex(base::sha256(text)));
   return {};
 }
 
 std::optional<std::string> address_range(Reader& reader, const Node& node, const std::string& text) {
-  const auto range = parse_ip_range(text);
-  if (range) return to_string(*range);
+  const auto range = base::parse_ip_range(text);
+  if (range) return base::to_string(*range);
   reader.wrong(node, "ip", range.error());
   return {};
 }
@@ -43,35 +42,36 @@ std::optional<std::string> method_name(Reader& reader, const Node& node, std::st
   std::ranges::transform(text, text.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   if (std::ranges::all_of(text, [](char c) { return (c >= 'A' && c <= 'Z') || c == '-' || c == '_'; })) return text;
-  reader.wrong(node.at, "`method`: " + in_quotes(node.text) + " is not a method such as GET or POST");
+  reader.wrong(node.at, "`method`: " + base::in_quotes(node.text) + " is not a method such as GET or POST");
   return {};
 }
 
 std::optional<std::string> host_name(Reader& reader, const Node& node, const std::string& text) {
-  std::string host = lower(text);
+  std::string host = base::lower(text);
   while (host.ends_with('.')) host.pop_back();
   const std::size_t bracket = host.rfind(']');  // [::1] is a host too
   if (host.find(':', bracket == host.npos ? 0 : bracket) != host.npos) {
-    reader.wrong(node.at, "`host`: " + in_quotes(node.text) +
+    reader.wrong(node.at, "`host`: " + base::in_quotes(node.text) +
                               " has a port; remove it, because Weir matches hosts without ports");
     return {};
   }
   if (!host.empty() && host.find_first_of("/ @") == host.npos) return host;
-  reader.wrong(node.at, "`host`: " + in_quotes(node.text) + " is not a host such as api.example.com or *.example.com");
+  reader.wrong(node.at,
+               "`host`: " + base::in_quotes(node.text) + " is not a host such as api.example.com or *.example.com");
   return {};
 }
 
-std::optional<std::string> value_of(Reader& reader, const Node& node, AttributeKind kind) {
+std::optional<std::string> value_of(Reader& reader, const Node& node, weir::AttributeKind kind) {
   auto text = reader.text(node, "a text or a list of texts");
   if (!text) return {};
   switch (kind) {
-    case AttributeKind::api_key:
+    case weir::AttributeKind::api_key:
       return key_hash(reader, node, *text);
-    case AttributeKind::ip:
+    case weir::AttributeKind::ip:
       return address_range(reader, node, *text);
-    case AttributeKind::method:
+    case weir::AttributeKind::method:
       return method_name(reader, node, *std::move(text));
-    case AttributeKind::host:
+    case weir::AttributeKind::host:
       return host_name(reader, node, *text);
     default:
       return text;
@@ -80,19 +80,14 @@ std::optional<std::string> value_of(Reader& reader, const Node& node, AttributeK
 
 void read_values(Reader& reader, const Node& node, Condition condition, Match& out) {
   reader.each(node, kValuesMax, Empty::refused, [&](const Node& one) {
-    if (condition.kind == AttributeKind::path) return read_pattern(reader, one, condition.any_of);
+    if (condition.kind == weir::AttributeKind::path) return read_pattern(reader, one, condition.any_of);
     if (auto value = value_of(reader, one, condition.kind)) condition.any_of.push_back(*std::move(value));
   });
   out.all.push_back(std::move(condition));
 }
 
-template <AttributeKind kind>
-void read_condition(Reader& reader, const Node& node, Match& out) {
-  read_values(reader, node, {.kind = kind}, out);
-}
-
 // `header: {x-org: acme}`: each member is a separate condition.
-template <AttributeKind kind>
+template <weir::AttributeKind kind>
 void read_named(Reader& reader, const Node& node, Match& out) {
   if (!node.is_map() || node.items.empty() || node.items.size() > 2 * kNamesMax) {
     return reader.wrong_kind(node, "a map of 1 to 16 names, as in {x-org: acme}");
@@ -105,7 +100,7 @@ void read_named(Reader& reader, const Node& node, Match& out) {
     if (!dimension) {
       reader.wrong(key.at, dimension.error().message);
     } else if (std::ranges::any_of(out.all, is_same)) {
-      reader.wrong(key.at, "the " + std::string(to_string(kind)) + ' ' + in_quotes(dimension->name) +
+      reader.wrong(key.at, "the " + std::string(to_string(kind)) + ' ' + base::in_quotes(dimension->name) +
                                " is named twice; list its values in one place");
     } else {
       read_values(reader, node.items[i + 1], {.kind = kind, .name = dimension->name}, out);
@@ -115,21 +110,23 @@ void read_named(Reader& reader, const Node& node, Match& out) {
             [](const Condition& a, const Condition& b) { return a.name < b.name; });
 }
 
-template <AttributeKind kind>
-std::string print_condition(const Match& match) {
-  for (const Condition& condition : match.all) {
-    if (condition.kind == kind) return flow_list(condition.any_of);
-  }
-  return {};
+template <weir::AttributeKind kind>
+std::optional<Node> write_condition(const Match& match) {
+  const auto condition = std::ranges::find(match.all, kind, &Condition::kind);
+  if (condition == match.all.end()) return {};
+  return list_node(condition->any_of);
 }
 
-template <AttributeKind kind>
-std::string print_named(const Match& match) {
-  std::vector<std::string> members;
+template <weir::AttributeKind kind>
+std::optional<Node> write_named(const Match& match) {
+  Node out{.kind = Node::Kind::map};
   for (const Condition& condition : match.all) {
-    if (condition.kind == kind) members.push_back(flow_text(condition.name) + ": " + flow_list(condition.any_of));
+    if (condition.kind != kind) continue;
+    out.items.push_back(text_node(condition.name));
+    out.items.push_back(list_node(condition.any_of));
   }
-  return members.empty() ? "" : flow_map(members);
+  if (out.items.empty()) return {};
+  return out;
 }
 
 // Reads which entries a request must have, whatever their values. A name may appear twice.
@@ -143,8 +140,6 @@ void read_entries(Reader& reader, const Node& node, Match& out) {
   });
 }
 
-std::string print_entries(const Match& match) { return match.entries.empty() ? "" : flow_list(match.entries); }
-
 void read_not(Reader& reader, const Node& node, Match& out) {
   reader.each(node, kNotMax, Empty::refused, [&](const Node& one) {
     Match inner;
@@ -157,116 +152,61 @@ void read_not(Reader& reader, const Node& node, Match& out) {
   });
 }
 
-std::string print_not(const Match& match) {
-  std::string out;
+std::optional<Node> write_not(const Match& match) {
+  if (match.none_of.empty()) return {};
+  if (match.none_of.size() == 1) return write_match({.all = match.none_of[0]});
+  Node out{.kind = Node::Kind::list};
   for (const auto& conditions : match.none_of) {
-    out.append(out.empty() ? "" : ", ").append(print_match({.all = conditions}));
+    out.items.push_back(write_match({.all = conditions}).value_or(Node{.kind = Node::Kind::map}));
   }
-  return match.none_of.size() > 1 ? '[' + out + ']' : out;
+  return out;
 }
 
-void read_otherwise(Reader& reader, const Node& node, Match& out) {
-  out.otherwise = reader.boolean(node).value_or(false);
+// A row for a condition with values, and one for conditions by name.
+template <weir::AttributeKind kind>
+constexpr Field<Match> values_row(std::string_view name, std::string_view about, std::string_view examples,
+                                  std::string_view type = "value, or a list of 1 to 1,000") {
+  return {name,
+          R"({"$ref":"#/$defs/values"})",
+          {.about = about, .type = type, .if_absent = "not checked", .examples = examples},
+          [](Reader& reader, const Node& node, Match& match) { read_values(reader, node, {.kind = kind}, match); },
+          write_condition<kind>};
 }
-
-std::string print_otherwise(const Match& match) { return match.otherwise ? "true" : ""; }
-
-constexpr std::string_view kValues = R"({"$ref":"#/$defs/values"})";
-constexpr std::string_view kNamed = R"({"type":"object","additionalProperties":{"$ref":"#/$defs/values"},)"
-                                    R"("minProperties":1,"maxProperties":16})";
+template <weir::AttributeKind kind>
+constexpr Field<Match> named_row(std::string_view name, std::string_view about, std::string_view examples) {
+  return {name,
+          R"({"type":"object","additionalProperties":{"$ref":"#/$defs/values"},"minProperties":1,"maxProperties":16})",
+          {.about = about, .type = "map of 1 to 16 names to values", .if_absent = "not checked", .examples = examples},
+          read_named<kind>,
+          write_named<kind>};
+}
 
 using enum AttributeKind;
 constexpr Field<Match> kMatchFields[] = {
-    {"user",
-     kValues,
-     {.about = "The user. `*` stands for any characters; `'*'` alone for any user.",
-      .type = "value, or a list of 1 to 1,000",
-      .if_absent = "not checked",
-      .examples = "'42'\n[alice, 'svc-*']"},
-     read_condition<user>,
-     print_condition<user>},
-    {"api_key",
-     kValues,
-     {.about = "The API key as its SHA-256 hash, or `'*'` for any key. Weir refuses a plain key, and the error shows "
-               "its hash.",
-      .type = "value, or a list of 1 to 1,000",
-      .if_absent = "not checked",
-      .examples = "sha256:a665a45920422f9d417e4867efdc4fb8a04a1f3fff1fa07e998e86f7f7a27ae3"},
-     read_condition<api_key>,
-     print_condition<api_key>},
-    {"ip",
-     kValues,
-     {.about = "The client's address or range.",
-      .type = "address or range, or a list of 1 to 1,000",
-      .if_absent = "not checked",
-      .examples = "[192.0.2.1, '2001:db8::/32']"},
-     read_condition<ip>,
-     print_condition<ip>},
-    {"tenant",
-     kValues,
-     {.about = "The tenant. `*` stands for any characters.",
-      .type = "value, or a list of 1 to 1,000",
-      .if_absent = "not checked",
-      .examples = "acme"},
-     read_condition<tenant>,
-     print_condition<tenant>},
-    {"plan",
-     kValues,
-     {.about = "The plan. `*` stands for any characters.",
-      .type = "value, or a list of 1 to 1,000",
-      .if_absent = "not checked",
-      .examples = "[free, trial]"},
-     read_condition<plan>,
-     print_condition<plan>},
-    {"method",
-     kValues,
-     {.about = "The method. Case does not matter.",
-      .type = "value, or a list of 1 to 1,000",
-      .if_absent = "not checked",
-      .examples = "[PUT, PATCH]"},
-     read_condition<method>,
-     print_condition<method>},
-    {"host",
-     kValues,
-     {.about = "The host, without a port. `'*.example.com'` stands for all hosts below example.com.",
-      .type = "value, or a list of 1 to 1,000",
-      .if_absent = "not checked",
-      .examples = "api.example.com\n'*.example.com'"},
-     read_condition<host>,
-     print_condition<host>},
-    {"path",
-     kValues,
-     {.about = "`/a/b`: exactly this path. `/a/*`: one more segment. `/a/**`: `/a` and everything below. `'/a/{id}'`: "
-               "a named segment.",
-      .type = "path pattern, or a list of 1 to 1,000",
-      .if_absent = "not checked",
-      .examples = "/api/login\n[/api/*, '/shops/{shop}/orders/**']"},
-     read_condition<path>,
-     print_condition<path>},
-    {"header",
-     kNamed,
-     {.about = "Headers by name. `'*'`: any value. If a header has several values, any of them may match.",
-      .type = "map of 1 to 16 names to values",
-      .if_absent = "not checked",
-      .examples = "{x-org: [acme, initech]}"},
-     read_named<header>,
-     print_named<header>},
-    {"query",
-     kNamed,
-     {.about = "Query parameters by name, as in `header`.",
-      .type = "map of 1 to 16 names to values",
-      .if_absent = "not checked",
-      .examples = "{version: '2'}"},
-     read_named<query>,
-     print_named<query>},
-    {"entry",
-     kNamed,
-     {.about = "Entries of an Envoy descriptor by name, as in `header`.",
-      .type = "map of 1 to 16 names to values",
-      .if_absent = "not checked",
-      .examples = "{domain: edge, user: '*'}"},
-     read_named<entry>,
-     print_named<entry>},
+    values_row<user>("user", "The user. `*` stands for any characters; `'*'` alone for any user.",
+                     "'42'\n[alice, 'svc-*']"),
+    values_row<api_key>(
+        "api_key",
+        "The API key as its SHA-256 hash, or `'*'` for any key. Weir refuses a plain key, and the error shows "
+        "its hash.",
+        "sha256:a665a45920422f9d417e4867efdc4fb8a04a1f3fff1fa07e998e86f7f7a27ae3"),
+    values_row<ip>("ip", "The client's address or range.", "[192.0.2.1, '2001:db8::/32']",
+                   "address or range, or a list of 1 to 1,000"),
+    values_row<tenant>("tenant", "The tenant. `*` stands for any characters.", "acme"),
+    values_row<plan>("plan", "The plan. `*` stands for any characters.", "[free, trial]"),
+    values_row<method>("method", "The method. Case does not matter.", "[PUT, PATCH]"),
+    values_row<host>("host", "The host, without a port. `'*.example.com'` stands for all hosts below example.com.",
+                     "api.example.com\n'*.example.com'"),
+    values_row<path>(
+        "path",
+        "`/a/b`: exactly this path. `/a/*`: one more segment. `/a/**`: `/a` and everything below. `'/a/{id}'`: "
+        "a named segment.",
+        "/api/login\n[/api/*, '/shops/{shop}/orders/**']", "path pattern, or a list of 1 to 1,000"),
+    named_row<header>("header",
+                      "Headers by name. `'*'`: any value. If a header has several values, any of them may match.",
+                      "{x-org: [acme, initech]}"),
+    named_row<query>("query", "Query parameters by name, as in `header`.", "{version: '2'}"),
+    named_row<entry>("entry", "Entries of an Envoy descriptor by name, as in `header`.", "{domain: edge, user: '*'}"),
     {"entries",
      R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":16}]})",
      {.about = "The names of all entries of the Envoy descriptor, in their order. The first entry is `domain`.",
@@ -274,25 +214,19 @@ constexpr Field<Match> kMatchFields[] = {
       .if_absent = "not checked",
       .examples = "[domain, user]"},
      read_entries,
-     print_entries},
+     write_member<Match, &Match::entries>},
     {"not",
      R"({"anyOf":[{"$ref":"#/$defs/match"},{"type":"array","items":{"$ref":"#/$defs/match"},"minItems":1,)"
      R"("maxItems":16}]})",
      {.about = "Excludes requests that match all of these conditions. A list excludes requests that match any of its "
                "maps.",
-      .type = "map of the keys above, or a list of 1 to 16",
+      .type = "map of the keys above except `entries`, or a list of 1 to 16",
       .if_absent = "excludes nothing",
       .examples = "{user: '*'}\n[{path: /api/health}, {ip: 10.0.0.0/8}]"},
      read_not,
-     print_not},
-    {"otherwise",
-     R"({"type":"boolean"})",
-     {.about = "`true`: the rule applies only if no enforced rule that names a path applies.",
-      .type = "`true` or `false`",
-      .default_value = "false",
-      .examples = "true"},
-     read_otherwise,
-     print_otherwise},
+     write_not},
+    flag_row<Match, &Match::otherwise>("otherwise", "false",
+                                       "`true`: the rule applies only if no enforced rule that names a path applies."),
 };
 
 }  // namespace
@@ -303,11 +237,8 @@ void read_pattern(Reader& reader, const Node& node, std::vector<std::string>& ou
   const auto text = reader.text(node, "a path such as /api/search, or a list of paths");
   if (!text) return;
   const auto pattern = PathPattern::parse(*text, reader.path_case_matters ? PathCase::kept : PathCase::folded);
-  if (pattern) {
-    out.push_back(pattern->text());
-  } else {
-    reader.wrong(node, reader.field(), pattern.error());
-  }
+  if (!pattern) return reader.wrong(node, reader.field(), pattern.error());
+  out.push_back(pattern->text());
 }
 
 void read_match(Reader& reader, const Node& node, Match& out) {
@@ -318,10 +249,11 @@ void read_match(Reader& reader, const Node& node, Match& out) {
   reader.fields(node, match_fields(), "`otherwise`, or a map such as {path: /api/search}", out);
 }
 
-std::string print_match(const Match& match) {
-  const auto members = print_fields(match_fields(), match);
-  if (match.otherwise && members.size() == 1) return "otherwise";
-  return members.empty() ? "" : flow_map(members);
+std::optional<Node> write_match(const Match& match) {
+  Node members = write_fields(match_fields(), match);
+  if (members.items.empty()) return {};
+  if (match.otherwise && members.items.size() == 2) return text_node("otherwise");
+  return members;
 }
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -5,13 +5,13 @@
 #include <mutex>
 #include <utility>
 
-#include "base/characters.h"
 #include "base/family.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "policy/fields.h"
 #include "policy/rulebook.h"
 
-namespace weir {
+namespace weir::policy {
 
 // A set never moves, and neither does anything that its limits point to.
 struct Overrides::Set {
@@ -27,7 +27,7 @@ Result<std::vector<RuleLimit>> parse_limits(std::string_view text, std::optional
   std::size_t column = 0;
   for (std::string_view rest = text; column <= text.size(); rest = text.substr(std::min(column, text.size()))) {
     const std::string_view one = rest.substr(0, rest.find(','));
-    const std::string_view trimmed_one = trimmed(one);
+    const std::string_view trimmed_one = base::trimmed(one);
     if (out.size() == kLimitsMaxOfRule) {
       return fail(ErrorCode::out_of_range, "more than " + std::to_string(kLimitsMaxOfRule) + " limits");
     }
@@ -44,7 +44,8 @@ Result<std::vector<RuleLimit>> parse_limits(std::string_view text, std::optional
   std::ranges::stable_sort(out, {}, [](const RuleLimit& limit) { return period_us(limit.quota); });
   for (std::size_t i = 1; i < out.size(); ++i) {
     if (period_us(out[i].quota) == period_us(out[i - 1].quota)) {
-      return fail(ErrorCode::invalid_argument, in_quotes(out[i - 1].text) + " and " + in_quotes(out[i].text) +
+      return fail(ErrorCode::invalid_argument, base::in_quotes(out[i - 1].text) + " and " +
+                                                   base::in_quotes(out[i].text) +
                                                    " limit the same period; keep the smaller one");
     }
   }
@@ -96,11 +97,11 @@ std::unique_ptr<const Overrides::Set> Overrides::make(const Rule& rule, std::uin
                          .suffix = suffix,
                          .name = set->texts.back(),
                          .written = &one.quota,
-                         .family = family_of(rule.name, suffix),
+                         .family = base::family_of(rule.name, suffix),
                          .rule = number,
                          .rule_name_bytes = static_cast<std::uint16_t>(rule.name.size())});
   }
   return set;
 }
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -6,23 +6,20 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <shared_mutex>
 #include <span>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/text_map.h"
 #include "policy/reader.h"
 #include "weir/policy.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::policy {
 
 struct BookLimit;
 
@@ -46,11 +43,7 @@ class Overrides {
 
  private:
   struct Set;
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
-  using Sets = std::unordered_map<std::string, std::unique_ptr<const Set>, TextHash, std::equal_to<>>;
+  using Sets = base::TextMap<std::unique_ptr<const Set>>;
 
   const Set* known(std::uint32_t number, std::string_view text) const;
   std::unique_ptr<const Set> make(const Rule& rule, std::uint32_t number, std::string_view text) const;
@@ -61,4 +54,4 @@ class Overrides {
   std::size_t size_ = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -5,8 +5,9 @@
 #include <array>
 
 #include "base/nearest.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 // How the scan treats a byte of a path. Every kind but plain needs a closer look.
@@ -29,13 +30,6 @@ constexpr std::array<ByteKind, 256> make_kinds(PathCase letters) {
 
 constexpr std::array<std::array<ByteKind, 256>, 2> kByteKinds = {make_kinds(PathCase::folded),
                                                                  make_kinds(PathCase::kept)};
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // Whether the segment at `at` is empty, '.' or '..'. Bytes of kind `changes` are found later by the scan.
 bool vanishes(std::string_view target, std::size_t at) {
@@ -108,7 +102,7 @@ std::string_view rewritten_path(std::string_view target, PathCase letters, std::
     } else if (byte == ';' || in_parameters) {
       in_parameters = true;
     } else {
-      writer.add(letters == PathCase::folded ? lower(byte) : byte);
+      writer.add(letters == PathCase::folded ? base::lower(byte) : byte);
     }
   }
   writer.finish();
@@ -137,9 +131,7 @@ bool decodes_to(std::string_view text, std::string_view name) {
 
 std::optional<char> escaped_byte(std::string_view text, std::size_t at) {
   if (text.size() < 3 || at > text.size() - 3 || text[at] != '%') return std::nullopt;
-  const int high = hex_digit(text[at + 1]), low = hex_digit(text[at + 2]);
-  if (high < 0 || low < 0) return std::nullopt;
-  return static_cast<char>(high * 16 + low);
+  return base::hex_byte(text.substr(at + 1));
 }
 
 std::string_view normal_path(std::string_view target, PathCase letters, std::string& scratch) {
@@ -152,7 +144,7 @@ std::string_view normal_path(std::string_view target, PathCase letters, std::str
 
 std::size_t scheme_length(std::string_view target) {
   std::size_t i = 0;
-  const auto is_letter = [](char c) { return lower(c) >= 'a' && lower(c) <= 'z'; };
+  const auto is_letter = [](char c) { return base::lower(c) >= 'a' && base::lower(c) <= 'z'; };
   const auto is_other = [](char c) { return (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'; };
   while (i < target.size() && (is_letter(target[i]) || (i > 0 && is_other(target[i])))) ++i;
   return i > 0 && i < target.size() && target[i] == ':' ? i + 1 : 0;
@@ -187,4 +179,4 @@ std::optional<std::string_view> QueryValues::next(std::string& scratch) {
   return std::nullopt;
 }
 
-}  // namespace weir
+}  // namespace weir::policy

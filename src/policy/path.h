@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir {
+namespace weir::policy {
 
 enum class PathCase : std::uint8_t { folded, kept };  // folded, the default: /API/Login is /api/login
 
@@ -98,4 +98,4 @@ bool any_query_value(std::string_view query, std::string_view name, std::string&
   return false;
 }
 
-}  // namespace weir
+}  // namespace weir::policy

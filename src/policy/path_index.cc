@@ -11,7 +11,7 @@
 #include <limits>
 #include <random>
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 using Kind = PathSegment::Kind;
@@ -250,4 +250,4 @@ void PathIndex::follow_back(Number number, std::string_view path, std::string_vi
   each_child(node, number, segment, [&](Number child) { follow_back(child, path, rest, out); });
 }
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -19,7 +19,7 @@
 
 #include "policy/path_pattern.h"
 
-namespace weir {
+namespace weir::policy {
 
 // A pattern that matches: the id it was added under, and its number in the order of add(). The members are not
 // zero-initialized, because each request would pay for 64 of them.
@@ -157,4 +157,4 @@ class PathIndex {
   std::vector<PathPattern> questions_;
 };
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -4,14 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "seed.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 using Hits = std::vector<PathHit>;
@@ -37,12 +34,12 @@ Hits found(const PathIndex& index, std::string_view path) {
   return sorted;
 }
 
-TEST(PathIndex, FindsNothingAmongNothing) {
+TEST(PathIndex, FindsNothingInAnEmptyIndex) {
   EXPECT_EQ(found(index_of({}), "/a"), Hits{});
   EXPECT_EQ(index_of({}).size(), 0u);
 }
 
-TEST(PathIndex, TellsIdAndPatternOfEachHit) {
+TEST(PathIndex, ReturnsIdAndPatternOfEachHit) {
   const PathIndex index = index_of({"/a", "/a/b", "/*", "/a/**", "/**", "/", "/{x}/b", "/a*", "/**/b"});
   EXPECT_EQ(found(index, "/"), (Hits{{40, 4}, {50, 5}}));
   EXPECT_EQ(found(index, "/a"), (Hits{{0, 0}, {20, 2}, {30, 3}, {40, 4}, {70, 7}}));
@@ -51,7 +48,7 @@ TEST(PathIndex, TellsIdAndPatternOfEachHit) {
   EXPECT_EQ(index.size(), 9u);
 }
 
-TEST(PathIndex, FindsNothingForAPathThatIsNotKnown) { EXPECT_EQ(found(index_of({"/**", "/", "/*"}), ""), Hits{}); }
+TEST(PathIndex, FindsNothingForAnUnknownPath) { EXPECT_EQ(found(index_of({"/**", "/", "/*"}), ""), Hits{}); }
 
 TEST(PathIndex, KeepsEveryIdOfOnePatternAndEveryPatternOfOneId) {
   PathIndex index;
@@ -61,7 +58,7 @@ TEST(PathIndex, KeepsEveryIdOfOnePatternAndEveryPatternOfOneId) {
   EXPECT_EQ(found(index, "/a"), (Hits{{7, 0}, {7, 1}, {7, 2}, {7, 3}, {7, 4}, {7, 5}, {8, 6}}));
 }
 
-TEST(PathIndex, AppendsToWhatWasFoundBefore) {
+TEST(PathIndex, AppendsToEarlierHits) {
   PathHits hits;
   const PathIndex index = index_of({"/a", "/b"});
   index.find("/a", hits);
@@ -78,7 +75,7 @@ TEST(PathIndex, DoesNotLetHeadAndTailOverlap) {
   EXPECT_EQ(found(index, "/a/a/a"), (Hits{{0, 0}, {20, 2}}));
 }
 
-TEST(PathHits, HoldsMoreThanItHasRoomFor) {
+TEST(PathHits, StoresMoreHitsThanItsInlineCapacity) {
   PathHits hits;
   for (const std::uint32_t count : {3u, 64u, 65u, 300u, 64u, 66u}) {
     hits.clear();
@@ -140,7 +137,7 @@ TEST(PathIndex, FindsEachOfManyExactPathsOfAllLengths) {
   }
 }
 
-TEST(PathIndex, IsNotTakenInByAPathOfTheSameHash) {
+TEST(PathIndex, DistinguishesPathsOfTheSameHash) {
   std::unordered_map<std::uint64_t, std::string> seen;  // by the bits that a table with one path compares
   int pairs = 0;
   for (int i = 0; i < 400'000; ++i) {
@@ -159,7 +156,7 @@ TEST(PathIndex, IsNotTakenInByAPathOfTheSameHash) {
 }
 
 // A walk that searched the tree at every segment, or backtracked, would not finish in reasonable time.
-TEST(PathIndex, TakesNoLongForALongPath) {
+TEST(PathIndex, IsFastForALongPath) {
   std::vector<std::string> texts;
   for (int i = 0; i < 1000; ++i) {
     const std::string n = std::to_string(i);
@@ -174,4 +171,4 @@ TEST(PathIndex, TakesNoLongForALongPath) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

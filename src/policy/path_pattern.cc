@@ -6,30 +6,17 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
 
 #include "base/nearest.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 using Kind = PathSegment::Kind;
 
 constexpr std::string_view kExample = "/api/login";
-
-bool accepts_glob(std::span<const std::string> pieces, std::string_view segment) {
-  const std::string &first = pieces.front(), &last = pieces.back();
-  if (segment.size() < first.size() + last.size()) return false;
-  if (!segment.starts_with(first) || !segment.ends_with(last)) return false;
-  segment = segment.substr(first.size(), segment.size() - first.size() - last.size());
-  for (const std::string& piece : pieces.subspan(1, pieces.size() - 2)) {
-    const std::size_t at = segment.find(piece);
-    if (at == segment.npos) return false;
-    segment.remove_prefix(at + piece.size());
-  }
-  return true;
-}
 
 // Whether a pattern of `size` parts matches all of the `others` parts. Stars match any number of parts.
 template <class IsStar, class Accepts>
@@ -109,7 +96,7 @@ bool is_name(std::string_view text) {
 }
 
 std::string name_near(std::string_view text) {
-  std::string name = lower(text.substr(0, kWordMax));
+  std::string name = base::lower(text.substr(0, base::kWordMax));
   for (char& c : name) {
     if (!is_name(std::string{'_', c})) c = '_';
   }
@@ -119,14 +106,14 @@ std::string name_near(std::string_view text) {
 
 // Escapes literal text as a pattern spells it.
 std::string percent_escaped(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef", kSpecial = "%*{}?#;/\\";
+  constexpr std::string_view kSpecial = "%*{}?#;/\\";
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte > 0x20 && byte < 0x7f && kSpecial.find(c) == kSpecial.npos) {
       out += c;
     } else {
-      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
+      base::append_hex(out += '%', c);
     }
   }
   return out;
@@ -144,18 +131,52 @@ std::string spelled(const PathSegment& segment) {
   return out;
 }
 
-std::string quoted(std::string_view text) { return in_quotes(text, 80); }
+std::string quoted(std::string_view text) { return base::in_quotes(text, 80); }
 
 std::string quoted_name(std::string_view text) { return quoted(std::string("/{").append(name_near(text)).append("}")); }
 
 }  // namespace
+
+bool accepts_glob(std::span<const std::string> pieces, std::string_view text) {
+  const std::string &first = pieces.front(), &last = pieces.back();
+  if (text.size() < first.size() + last.size()) return false;
+  if (!text.starts_with(first) || !text.ends_with(last)) return false;
+  text = text.substr(first.size(), text.size() - first.size() - last.size());
+  for (const std::string& piece : pieces.subspan(1, pieces.size() - 2)) {
+    const std::size_t at = text.find(piece);
+    if (at == text.npos) return false;
+    text.remove_prefix(at + piece.size());
+  }
+  return true;
+}
 
 // Parses a pattern byte by byte, as normal_path() reads a target, and remembers the position of each byte.
 class PathPattern::Parser {
  public:
   Parser(std::string_view text, PathCase letters) : text_(text), letters_(letters) {}
 
-  Result<PathPattern> parse();
+  Result<PathPattern> parse() {
+    if (auto wrong = read()) return fail(std::move(*wrong));
+    bool is_exact = true;
+    for (const PathSegment& segment : pattern_.segments_) {
+      pattern_.text_ += '/';
+      pattern_.text_ += spelled(segment);
+      is_exact = is_exact && segment.kind == Kind::literal;
+    }
+    if (pattern_.text_.empty()) pattern_.text_ += '/';
+    if (pattern_.text_.size() > kBytesMax) {
+      return fail(
+          ErrorCode::out_of_range,
+          "a path pattern of " + std::to_string(pattern_.text_.size()) +
+              " bytes, with bytes beyond ASCII written as %xx, is too long: at most 1024; write '**' for a part",
+          1);
+    }
+    if (is_exact) {
+      for (const PathSegment& segment : pattern_.segments_) pattern_.exact_path_ += "/" + segment.pieces.front();
+      if (pattern_.segments_.empty()) pattern_.exact_path_ += '/';
+    }
+    return std::move(pattern_);
+  }
 
  private:
   struct Byte {
@@ -166,180 +187,153 @@ class PathPattern::Parser {
   using Bytes = std::span<const Byte>;
   using Outcome = std::optional<Error>;
 
-  Outcome read();
-  Outcome add_segment(Bytes bytes);
-  Outcome add_name(Bytes bytes);
-  Outcome add_glob(Bytes bytes);
-  Outcome add(Kind kind, std::vector<std::string> pieces, std::size_t at);
+  Outcome read() {
+    if (text_.empty()) return error(0, "an empty path pattern: write '/' for the root, '/**' for every path");
+    if (text_.size() > kBytesMax) {
+      return error(kBytesMax,
+                   "a path pattern of " + std::to_string(text_.size()) +
+                       " bytes is too long: at most 1024; write '**' for a part",
+                   ErrorCode::out_of_range);
+    }
+    if (text_.front() != '/' && text_.front() != '\\') {
+      return error(0, "a path pattern begins with '/', not " + base::in_quotes(text_) + ": write " + whole_form());
+    }
+    std::vector<Byte> bytes;
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      Byte byte{text_[i], std::string_view("*{}").find(text_[i]) != std::string_view::npos, i};
+      if (byte.value == '?' || byte.value == '#') {
+        const std::string what = byte.value == '?' ? "a query is matched by `query`" : "a fragment is never sent";
+        return error(i,
+                     base::in_quotes(text_.substr(i, 1)) + " in a path pattern: " + what + "; write " + whole_form());
+      }
+      if (const auto decoded = byte.value == '%' ? escaped_byte(text_, i) : std::nullopt) {
+        byte.value = *decoded;
+        i += 2;
+      }
+      if (byte.value == ';') {
+        return error(byte.at,
+                     "';' in a path pattern: Weir removes ;parameters before it matches; write " + whole_form());
+      }
+      if (byte.value == '/' || byte.value == '\\') {
+        if (auto wrong = add_segment(bytes)) return wrong;
+        bytes.clear();
+      } else {
+        bytes.push_back(byte);
+      }
+    }
+    return add_segment(bytes);
+  }
+
+  Outcome add_segment(Bytes bytes) {
+    if (bytes.empty()) return {};
+    const auto is_brace = [](const Byte& byte) { return byte.is_special && byte.value != '*'; };
+    if (std::ranges::any_of(bytes, is_brace)) return add_name(bytes);
+    if (std::ranges::any_of(bytes, &Byte::is_special)) return add_glob(bytes);
+    std::string text = plain(bytes);
+    if (text == "." || text == "..") {
+      return error(bytes.front().at, "a segment " + base::in_quotes(text) +
+                                         " in a path pattern: Weir resolves it before it matches; write " +
+                                         whole_form());
+    }
+    if (letters_ == PathCase::folded) text = base::lower(text);
+    return add(Kind::literal, {std::move(text)}, bytes.front().at);
+  }
+
+  Outcome add_glob(Bytes bytes) {
+    const auto is_star = [](const Byte& byte) { return byte.is_special; };
+    const std::size_t at = bytes.front().at;
+    if (bytes.size() == 1) return add(Kind::any, {}, at);
+    if (bytes.size() == 2 && std::ranges::all_of(bytes, is_star)) {
+      const auto& segments = pattern_.segments_;
+      if (!segments.empty() && segments.back().kind == Kind::rest) return {};  // adjacent `**` are the same as one
+      if (++rests_ > kRestsMax) {
+        return error(at, "more than 4 '**' in a path pattern: write '*' where one segment is meant",
+                     ErrorCode::out_of_range);
+      }
+      return add(Kind::rest, {}, at);
+    }
+    std::vector<std::string> pieces(1);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (!is_star(bytes[i])) {
+        pieces.back() += letters_ == PathCase::folded ? base::lower(bytes[i].value) : bytes[i].value;
+      } else if (i > 0 && is_star(bytes[i - 1])) {
+        std::string one = "/";  // the glob with each run of stars replaced by one
+        for (std::size_t k = 0; k < bytes.size(); ++k) {
+          if (!is_star(bytes[k])) one += percent_escaped(std::string(1, bytes[k].value));
+          if (is_star(bytes[k]) && (k == 0 || !is_star(bytes[k - 1]))) one += '*';
+        }
+        return error(bytes[i - 1].at,
+                     "'**' stands for whole segments: write " + quoted(one) + " within one, or '/**' for more");
+      } else {
+        pieces.emplace_back();
+      }
+    }
+    return add(Kind::glob, std::move(pieces), at);
+  }
+
+  Outcome add_name(Bytes bytes) {
+    const auto is_open = [](const Byte& byte) { return byte.is_special && byte.value == '{'; };
+    const auto is_close = [](const Byte& byte) { return byte.is_special && byte.value == '}'; };
+    const auto open = std::ranges::find_if(bytes, is_open), close = std::ranges::find_if(open, bytes.end(), is_close);
+    const auto alone = std::ranges::find_if(bytes.begin(), open, is_close);
+    if (alone != open) return error(alone->at, "'}' without '{': write '/{id}' for a name, '%7d' for the character");
+    const std::string name = plain({open + 1, close});
+    if (close == bytes.end()) {
+      return error(open->at, "'{' without '}': write " + quoted_name(name) + " for a name, '%7b' for the character");
+    }
+    const std::string before = plain({bytes.begin(), open}), after = plain({close + 1, bytes.end()});
+    if (!before.empty() || !after.empty()) {
+      return error(
+          before.empty() ? (close + 1)->at : open->at,
+          "a name stands for a whole segment, not for a part of " + base::in_quotes(plain(bytes)) + ": write " +
+              quoted_name(name) + ", or " +
+              quoted(std::string("/").append(percent_escaped(before)).append("*").append(percent_escaped(after))));
+    }
+    if (name.empty()) return error(open->at, "'{}' has no name: write '/{id}', or '/*' where none is needed");
+    if (!is_name(name)) {
+      return error(open[1].at, base::in_quotes(name) + " is not a name (a-z, 0-9 and _, not a digit first): write " +
+                                   quoted_name(name));
+    }
+    if (std::ranges::find(pattern_.names_, name) != pattern_.names_.end()) {
+      return error(open[1].at,
+                   "a second " + quoted("{" + name + "}") + " in one path pattern: write " + quoted_name(name + "_2"));
+    }
+    pattern_.names_.push_back(name);
+    return add(Kind::name, {name}, open->at);
+  }
+
+  Outcome add(Kind kind, std::vector<std::string> pieces, std::size_t at) {
+    if (pattern_.segments_.size() == kSegmentsMax) {
+      return error(at, "more than 64 segments in a path pattern: end it before this one with '/**'",
+                   ErrorCode::out_of_range);
+    }
+    pattern_.segments_.push_back({kind, std::move(pieces)});
+    return {};
+  }
+
+  static std::string plain(Bytes bytes) {
+    std::string text;
+    for (const Byte& byte : bytes) text += byte.value;
+    return text;
+  }
+
+  // For an error message: the text normalized like the path of a request, if that is a valid pattern; else an example.
+  std::string whole_form() const {
+    std::string scratch;
+    if (text_.find('%') != text_.npos) return quoted(kExample);  // escapes may decode to bytes that cannot be printed
+    const auto form = PathPattern::parse(normal_path(text_, letters_, scratch), letters_);
+    return quoted(form && form->text().size() <= 80 ? form->text() : kExample);
+  }
 
   static Outcome error(std::size_t at, std::string message, ErrorCode code = ErrorCode::invalid_argument) {
     return Error{code, std::move(message), static_cast<std::int32_t>(at + 1)};
   }
-  static std::string plain(Bytes bytes);
-  std::string whole_form() const;
 
   std::string_view text_;
   PathCase letters_;
   std::size_t rests_ = 0;
   PathPattern pattern_;
 };
-
-Result<PathPattern> PathPattern::Parser::parse() {
-  if (auto wrong = read()) return fail(std::move(*wrong));
-  bool is_exact = true;
-  for (const PathSegment& segment : pattern_.segments_) {
-    pattern_.text_ += '/';
-    pattern_.text_ += spelled(segment);
-    is_exact = is_exact && segment.kind == Kind::literal;
-  }
-  if (pattern_.text_.empty()) pattern_.text_ += '/';
-  if (pattern_.text_.size() > kBytesMax) {
-    return fail(ErrorCode::out_of_range,
-                "a path pattern of " + std::to_string(pattern_.text_.size()) +
-                    " bytes, with bytes beyond ASCII written as %xx, is too long: at most 1024; write '**' for a part",
-                1);
-  }
-  if (is_exact) {
-    for (const PathSegment& segment : pattern_.segments_) pattern_.exact_path_ += "/" + segment.pieces.front();
-    if (pattern_.segments_.empty()) pattern_.exact_path_ += '/';
-  }
-  return std::move(pattern_);
-}
-
-PathPattern::Parser::Outcome PathPattern::Parser::read() {
-  if (text_.empty()) return error(0, "an empty path pattern: write '/' for the root, '/**' for every path");
-  if (text_.size() > kBytesMax) {
-    return error(
-        kBytesMax,
-        "a path pattern of " + std::to_string(text_.size()) + " bytes is too long: at most 1024; write '**' for a part",
-        ErrorCode::out_of_range);
-  }
-  if (text_.front() != '/' && text_.front() != '\\') {
-    return error(0, "a path pattern begins with '/', not " + in_quotes(text_) + ": write " + whole_form());
-  }
-  std::vector<Byte> bytes;
-  for (std::size_t i = 0; i < text_.size(); ++i) {
-    Byte byte{text_[i], std::string_view("*{}").find(text_[i]) != std::string_view::npos, i};
-    if (byte.value == '?' || byte.value == '#') {
-      const std::string what = byte.value == '?' ? "a query is matched by `query`" : "a fragment is never sent";
-      return error(i, in_quotes(text_.substr(i, 1)) + " in a path pattern: " + what + "; write " + whole_form());
-    }
-    if (const auto decoded = byte.value == '%' ? escaped_byte(text_, i) : std::nullopt) {
-      byte.value = *decoded;
-      i += 2;
-    }
-    if (byte.value == ';') {
-      return error(byte.at, "';' in a path pattern: Weir removes ;parameters before it matches; write " + whole_form());
-    }
-    if (byte.value == '/' || byte.value == '\\') {
-      if (auto wrong = add_segment(bytes)) return wrong;
-      bytes.clear();
-    } else {
-      bytes.push_back(byte);
-    }
-  }
-  return add_segment(bytes);
-}
-
-PathPattern::Parser::Outcome PathPattern::Parser::add_segment(Bytes bytes) {
-  if (bytes.empty()) return {};
-  const auto is_brace = [](const Byte& byte) { return byte.is_special && byte.value != '*'; };
-  if (std::ranges::any_of(bytes, is_brace)) return add_name(bytes);
-  if (std::ranges::any_of(bytes, &Byte::is_special)) return add_glob(bytes);
-  std::string text = plain(bytes);
-  if (text == "." || text == "..") {
-    return error(bytes.front().at, "a segment " + in_quotes(text) +
-                                       " in a path pattern: Weir resolves it before it matches; write " + whole_form());
-  }
-  if (letters_ == PathCase::folded) text = lower(text);
-  return add(Kind::literal, {std::move(text)}, bytes.front().at);
-}
-
-PathPattern::Parser::Outcome PathPattern::Parser::add_glob(Bytes bytes) {
-  const auto is_star = [](const Byte& byte) { return byte.is_special; };
-  const std::size_t at = bytes.front().at;
-  if (bytes.size() == 1) return add(Kind::any, {}, at);
-  if (bytes.size() == 2 && std::ranges::all_of(bytes, is_star)) {
-    const auto& segments = pattern_.segments_;
-    if (!segments.empty() && segments.back().kind == Kind::rest) return {};  // adjacent `**` are the same as one
-    if (++rests_ > kRestsMax) {
-      return error(at, "more than 4 '**' in a path pattern: write '*' where one segment is meant",
-                   ErrorCode::out_of_range);
-    }
-    return add(Kind::rest, {}, at);
-  }
-  std::vector<std::string> pieces(1);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (!is_star(bytes[i])) {
-      pieces.back() += letters_ == PathCase::folded ? lower(bytes[i].value) : bytes[i].value;
-    } else if (i > 0 && is_star(bytes[i - 1])) {
-      std::string one = "/";  // the glob with each run of stars replaced by one
-      for (std::size_t k = 0; k < bytes.size(); ++k) {
-        if (!is_star(bytes[k])) one += percent_escaped(std::string(1, bytes[k].value));
-        if (is_star(bytes[k]) && (k == 0 || !is_star(bytes[k - 1]))) one += '*';
-      }
-      return error(bytes[i - 1].at,
-                   "'**' stands for whole segments: write " + quoted(one) + " within one, or '/**' for more");
-    } else {
-      pieces.emplace_back();
-    }
-  }
-  return add(Kind::glob, std::move(pieces), at);
-}
-
-PathPattern::Parser::Outcome PathPattern::Parser::add_name(Bytes bytes) {
-  const auto is_open = [](const Byte& byte) { return byte.is_special && byte.value == '{'; };
-  const auto is_close = [](const Byte& byte) { return byte.is_special && byte.value == '}'; };
-  const auto open = std::ranges::find_if(bytes, is_open), close = std::ranges::find_if(open, bytes.end(), is_close);
-  const auto alone = std::ranges::find_if(bytes.begin(), open, is_close);
-  if (alone != open) return error(alone->at, "'}' without '{': write '/{id}' for a name, '%7d' for the character");
-  const std::string name = plain({open + 1, close});
-  if (close == bytes.end()) {
-    return error(open->at, "'{' without '}': write " + quoted_name(name) + " for a name, '%7b' for the character");
-  }
-  const std::string before = plain({bytes.begin(), open}), after = plain({close + 1, bytes.end()});
-  if (!before.empty() || !after.empty()) {
-    return error(
-        before.empty() ? (close + 1)->at : open->at,
-        "a name stands for a whole segment, not for a part of " + in_quotes(plain(bytes)) + ": write " +
-            quoted_name(name) + ", or " +
-            quoted(std::string("/").append(percent_escaped(before)).append("*").append(percent_escaped(after))));
-  }
-  if (name.empty()) return error(open->at, "'{}' has no name: write '/{id}', or '/*' where none is needed");
-  if (!is_name(name)) {
-    return error(open[1].at,
-                 in_quotes(name) + " is not a name (a-z, 0-9 and _, not a digit first): write " + quoted_name(name));
-  }
-  if (std::ranges::find(pattern_.names_, name) != pattern_.names_.end()) {
-    return error(open[1].at,
-                 "a second " + quoted("{" + name + "}") + " in one path pattern: write " + quoted_name(name + "_2"));
-  }
-  pattern_.names_.push_back(name);
-  return add(Kind::name, {name}, open->at);
-}
-
-PathPattern::Parser::Outcome PathPattern::Parser::add(Kind kind, std::vector<std::string> pieces, std::size_t at) {
-  if (pattern_.segments_.size() == kSegmentsMax) {
-    return error(at, "more than 64 segments in a path pattern: end it before this one with '/**'",
-                 ErrorCode::out_of_range);
-  }
-  pattern_.segments_.push_back({kind, std::move(pieces)});
-  return {};
-}
-
-std::string PathPattern::Parser::plain(Bytes bytes) {
-  std::string text;
-  for (const Byte& byte : bytes) text += byte.value;
-  return text;
-}
-
-// For an error message: the text normalized like the path of a request, if that is a valid pattern; else an example.
-std::string PathPattern::Parser::whole_form() const {
-  std::string scratch;
-  if (text_.find('%') != text_.npos) return quoted(kExample);  // escapes may decode to bytes that cannot be printed
-  const auto form = PathPattern::parse(normal_path(text_, letters_, scratch), letters_);
-  return quoted(form && form->text().size() <= 80 ? form->text() : kExample);
-}
 
 Result<PathPattern> PathPattern::parse(std::string_view text, PathCase letters) {
   return Parser(text, letters).parse();
@@ -420,4 +414,4 @@ bool PathPattern::covers(const PathPattern& other) const {
       [&](std::size_t i, std::size_t j) { return covers_segment(*segments[i], other.segments_[j]); });
 }
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,10 @@
 #include "policy/path.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::policy {
+
+// Whether a glob matches the whole text: `pieces`, at least two, are the texts before, between and after its stars.
+bool accepts_glob(std::span<const std::string> pieces, std::string_view text);
 
 struct PathSegment {
   enum class Kind : std::uint8_t { literal, glob, any, name, rest };  // any is *, rest is **
@@ -79,4 +83,4 @@ class PathPattern {
   std::vector<std::string> names_;
 };
 
-}  // namespace weir
+}  // namespace weir::policy

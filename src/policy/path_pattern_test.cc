@@ -6,11 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace weir {
+namespace weir::policy {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -61,13 +57,13 @@ TEST(PathPattern, MatchesAnyNumberOfSegmentsByTwoStars) {
   EXPECT_FALSE(matches("/**/a/b/**/b", "/a/b"));
 }
 
-TEST(PathPattern, OfTheRootMatchesTheRootAlone) {
+TEST(PathPattern, TheRootMatchesOnlyTheRoot) {
   EXPECT_TRUE(matches("/", "/"));
   EXPECT_FALSE(matches("/", "/a"));
   EXPECT_FALSE(matches("/*", "/"));
 }
 
-TEST(PathPattern, MatchesNoPathThatIsNotKnown) {
+TEST(PathPattern, MatchesNoUnknownPath) {
   for (const std::string_view text : {"/", "/**", "/*", "/{x}/**"}) {
     EXPECT_FALSE(matches(text, "")) << text;
     EXPECT_FALSE(matches(text, "a")) << text;
@@ -105,7 +101,7 @@ TEST(PathPattern, HasACanonicalText) {
   EXPECT_FALSE(pattern("/a") == pattern("/b"));
 }
 
-TEST(PathPattern, TakesAnEscapedCharacterForItself) {
+TEST(PathPattern, AnEscapedCharacterMatchesItself) {
   EXPECT_TRUE(matches("/a%2a", "/a*"));
   EXPECT_FALSE(matches("/a%2a", "/ab"));
   EXPECT_TRUE(matches("/%2a*", "/*x"));
@@ -123,7 +119,7 @@ TEST(PathPattern, KnowsWhetherItIsExact) {
   for (const std::string_view text : {"/*", "/a*", "/**", "/{x}", "/a/*/b"}) EXPECT_FALSE(pattern(text).is_exact());
 }
 
-TEST(PathPattern, TellsWhatANameStandsFor) {
+TEST(PathPattern, CapturesTheSegmentOfAName) {
   const PathPattern orders = pattern("/users/{id}/orders/{order_2}");
   EXPECT_EQ(orders.names(), (Strings{"id", "order_2"}));
   EXPECT_EQ(orders.capture("/users/7/orders/9", "id"), "7");
@@ -133,7 +129,7 @@ TEST(PathPattern, TellsWhatANameStandsFor) {
   EXPECT_EQ(pattern("/id").capture("/id", "id"), std::nullopt);
 }
 
-TEST(PathPattern, TakesTheLeftmostWhereANameHasAChoice) {
+TEST(PathPattern, CapturesTheLeftmostPossibleSegment) {
   EXPECT_EQ(pattern("/**/a/{x}/**").capture("/a/b/a/c", "x"), "b");
   EXPECT_EQ(pattern("/**/a/{x}").capture("/a/b/a/c", "x"), "c");
   EXPECT_EQ(pattern("/**/{x}/**/{y}/**").capture("/a/b/c", "y"), "b");
@@ -161,7 +157,7 @@ void expect_offers_patterns(const std::string& message) {
   }
 }
 
-TEST(PathPattern, SaysWhereAndWhatIsWrong) {
+TEST(PathPattern, ErrorsNameTheColumnAndTheFix) {
   std::string long_one = "/", deep, accents = "/";
   for (int i = 0; i < 1024; ++i) long_one += 'a';
   for (int i = 0; i < 65; ++i) deep += "/a";
@@ -211,7 +207,7 @@ TEST(PathPattern, SaysWhereAndWhatIsWrong) {
   }
 }
 
-TEST(PathPattern, TakesWhatIsJustWithinItsBounds) {
+TEST(PathPattern, AcceptsPatternsOfTheMaximumSize) {
   EXPECT_EQ(pattern("/" + std::string(1023, 'a')).text().size(), 1024u);
   std::string deep;
   for (int i = 0; i < 64; ++i) deep += "/a";
@@ -305,7 +301,7 @@ TEST(PathPattern, AgreesWithASlowMatcherOnEverySmallGlob) {
   }
 }
 
-TEST(PathPattern, CoversWhatItMatchesMoreThan) {
+TEST(PathPattern, CoversNarrowerPatterns) {
   const auto covers = [](std::string_view a, std::string_view b) { return pattern(a).covers(pattern(b)); };
   for (const std::string_view text : {"/", "/a", "/*", "/a*b", "/**", "/a/**/b/**", "/{x}"}) {
     EXPECT_TRUE(covers("/**", text)) << text;
@@ -354,7 +350,7 @@ TEST(PathPattern, NeverClaimsToCoverWhatItDoesNotMatch) {
 }
 
 // Trying every placement would not finish in reasonable time.
-TEST(PathPattern, TakesNoLongForPatternsThatInviteTryingEverything) {
+TEST(PathPattern, IsFastWhereBacktrackingIsSlow) {
   std::string path, deep = "/**";
   for (int i = 0; i < 4000; ++i) path += "/a";
   for (int i = 0; i < 29; ++i) deep += "/a";
@@ -367,4 +363,4 @@ TEST(PathPattern, TakesNoLongForPatternsThatInviteTryingEverything) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 // Bounds on the bytes that steps read and on distinct paths. Together they cost a fraction of a millisecond.
@@ -123,7 +124,8 @@ bool is_dots(std::string_view segment, std::size_t dots, bool sees_escaped) {
 }
 
 bool is_unreserved(char c) {
-  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' || c == '.' || c == '_' || c == '~';
+  return (c >= '0' && c <= '9') || (base::lower(c) >= 'a' && base::lower(c) <= 'z') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
 }
 
 // The bytes that separate words of a request line in Python, which decodes it as ISO 8859-1.
@@ -135,7 +137,8 @@ bool ends_target(char c) {
 // Whether a doubly escaped byte begins here: %252f.
 bool is_nested_escape(std::string_view text, std::size_t at) {
   const auto is_digit = [&](std::size_t i) {
-    return i < text.size() && ((text[i] >= '0' && text[i] <= '9') || (lower(text[i]) >= 'a' && lower(text[i]) <= 'f'));
+    return i < text.size() &&
+           ((text[i] >= '0' && text[i] <= '9') || (base::lower(text[i]) >= 'a' && base::lower(text[i]) <= 'f'));
   };
   return escaped_byte(text, at) == '%' && is_digit(at + 3) && is_digit(at + 4);
 }
@@ -267,14 +270,13 @@ std::string without_nested_escapes(std::string_view path) {
 }
 
 std::string without_overlong(std::string_view path) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
   for (std::size_t i = 0; i < path.size();) {
     const PathByte byte = overlong_byte_at(path, i);
     if (byte.length == byte_at(path, i).length) {
       out += path.substr(i, byte.length);
     } else {
-      out += {'%', kHex[static_cast<unsigned char>(byte.value) >> 4], kHex[byte.value & 15]};
+      base::append_hex(out += '%', byte.value);
     }
     i += byte.length;
   }
@@ -373,7 +375,7 @@ PathReading reading_of(const Path& path, PathCase letters) {
     if (byte.is('/') && byte.is_escaped) {
       out.path += "%2f";
     } else if (!byte.is('/') || !out.path.ends_with('/')) {
-      out.path += letters == PathCase::folded ? lower(byte.value) : byte.value;
+      out.path += letters == PathCase::folded ? base::lower(byte.value) : byte.value;
     }
   }
   return out;
@@ -459,4 +461,4 @@ bool find_readings(std::string_view target, std::string_view normal, PathCase le
   return true;
 }
 
-}  // namespace weir
+}  // namespace weir::policy

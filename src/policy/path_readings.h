@@ -20,7 +20,7 @@
 
 #include "policy/path.h"
 
-namespace weir {
+namespace weir::policy {
 
 struct PathReading {
   std::string path;        // as normal_path() returns it; a slash within a segment is %2f
@@ -37,4 +37,4 @@ inline constexpr std::size_t kPathReadingsMax = 8;
 // `normal` is a part of the target.
 bool find_readings(std::string_view target, std::string_view normal, PathCase letters, std::vector<PathReading>& out);
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -6,15 +6,13 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/nearest.h"
 #include "seed.h"
 #include "slow_path.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 using namespace std::string_view_literals;
@@ -29,87 +27,35 @@ struct Spelling {
 };
 
 TEST(Path, HasOneFormForAllSpellingsOfAPage) {
-  const Spelling spellings[] = {
-      {"/login", "/login"},
-      {"/login/", "/login"},
-      {"/login//", "/login"},
-      {"//login", "/login"},
-      {"///login", "/login"},
-      {"/LOGIN", "/login"},
-      {"/Login/", "/login"},
-      {"/./login", "/login"},
-      {"/login/.", "/login"},
-      {"/login/./", "/login"},
-      {"/x/../login", "/login"},
-      {"/login/x/..", "/login"},
-      {"/../login", "/login"},
-      {"/../../../login", "/login"},
-      {"/a/b/../../login", "/login"},
-      {"/a/b/../../../login", "/login"},
-      {"/login%2f", "/login"},
-      {"/login%2F", "/login"},
-      {"%2flogin", "/login"},
-      {"/%2flogin", "/login"},
-      {"/%6cogin", "/login"},
-      {"/%4cOGIN", "/login"},
-      {"/%2e/login", "/login"},
-      {"/x/%2e%2e/login", "/login"},
-      {"/x/%2E./login", "/login"},
-      {"/x%2f..%2flogin", "/login"},
-      {"/x/..%2flogin", "/login"},
-      {"\\login", "/login"},
-      {"/\\login", "/login"},
-      {"/login\\", "/login"},
-      {"/x\\..\\login", "/login"},
-      {"/x/..%5clogin", "/login"},
-      {"/login;", "/login"},
-      {"/login;jsessionid=1", "/login"},
-      {"/login;a=1;b=2/", "/login"},
-      {"/;x/login", "/login"},
-      {"/login%3bjsessionid=1", "/login"},
-      {"/login/;x", "/login"},
-      {"/.;x/login", "/login"},
-      {"/x/..;/login", "/login"},
-      {"/x/..;a=b/login", "/login"},
-      {"/x/%2e%2e%3b/login", "/login"},
-      {"/x/.%2e;/login", "/login"},
-      {"/login?", "/login"},
-      {"/login?x=1", "/login"},
-      {"/login/?x=1", "/login"},
-      {"/login?x=/../y", "/login"},
-      {"/login#top", "/login"},
-      {"/login#top?x", "/login"},
-      {"/login?x#top", "/login"},
-      {"/login/..?x/login", "/"},
-      {"login", "/login"},
-      {"./login", "/login"},
-      {"../login", "/login"},
-      {"http://host/login", "/login"},
-      {"HTTP://HOST/LOGIN", "/login"},
-      {"https://user:secret@host:8443//login/?x=1", "/login"},
-      {"http://[::1]:80/login", "/login"},
-      {"http://host\\login", "/login"},
-      {"http:///login", "/login"},
-      {"ws+x-1.0://host/login", "/login"},
-      {"http://host/http://other/login", "/http:/other/login"},
-  };
-  for (const auto& [target, path] : spellings) EXPECT_EQ(normal(target), path) << target;
+  for (const std::string_view target :
+       {"/login",         "/login/",       "/login//",       "//login",       "///login",    "/LOGIN",
+        "/Login/",        "/./login",      "/login/.",       "/login/./",     "/x/../login", "/login/x/..",
+        "/../login",      "/login%2f",     "/login%2F",      "%2flogin",      "/%2flogin",   "/%6cogin",
+        "/%4cOGIN",       "/%2e/login",    "/x/%2E./login",  "/x/..%2flogin", "\\login",     "/\\login",
+        "/login\\",       "/x\\..\\login", "/x/..%5clogin",  "/login;",       "/;x/login",   "/login/;x",
+        "/.;x/login",     "/x/..;/login",  "/x/.%2e;/login", "/login?",       "/login?x=1",  "/login/?x=1",
+        "/login?x=/../y", "/login#top",    "/login#top?x",   "/login?x#top",  "login",       "./login",
+        "../login",       "http:///login"}) {
+    EXPECT_EQ(normal(target), "/login") << target;
+  }
+  for (const std::string_view target :
+       {"/../../../login", "/a/b/../../login", "/a/b/../../../login", "/x/%2e%2e/login", "/x%2f..%2flogin",
+        "/login;jsessionid=1", "/login;a=1;b=2/", "/login%3bjsessionid=1", "/x/..;a=b/login", "/x/%2e%2e%3b/login",
+        "http://host/login", "HTTP://HOST/LOGIN", "http://[::1]:80/login", "http://host\\login",
+        "ws+x-1.0://host/login"}) {
+    EXPECT_EQ(normal(target), "/login") << target;
+  }
+  EXPECT_EQ(normal("https://user:secret@host:8443//login/?x=1"), "/login");
+  EXPECT_EQ(normal("/login/..?x/login"), "/");
+  EXPECT_EQ(normal("http://host/http://other/login"), "/http:/other/login");
 }
 
-TEST(Path, KeepsApartWhatIsNotTheSamePage) {
+TEST(Path, DistinguishesDifferentPages) {
+  for (const std::string_view target : {"/", "//", "/.", "/..", "/;x", "?x=1", "#top", "/?x=1", "/#top", "http://host",
+                                        "http://host?x=/login", "http://host#/login"}) {
+    EXPECT_EQ(normal(target), "/") << target;
+  }
   const Spelling spellings[] = {
-      {"/", "/"},
-      {"//", "/"},
-      {"/.", "/"},
-      {"/..", "/"},
-      {"/;x", "/"},
-      {"?x=1", "/"},
-      {"#top", "/"},
-      {"/?x=1", "/"},
-      {"/#top", "/"},
-      {"http://host", "/"},
-      {"http://host?x=/login", "/"},
-      {"http://host#/login", "/"},
       {"*", "/*"},
       {"/login%20", "/login "},
       {"/login%3fx=1", "/login?x=1"},
@@ -145,15 +91,15 @@ TEST(Path, KeepsApartWhatIsNotTheSamePage) {
   for (const auto& [target, path] : spellings) EXPECT_EQ(normal(target), path) << target;
 }
 
-TEST(Path, KeepsLettersIfAsked) {
+TEST(Path, KeepsUpperCaseIfAsked) {
   EXPECT_EQ(normal("/API/Login", PathCase::kept), "/API/Login");
   EXPECT_EQ(normal("//API/%4cogin/", PathCase::kept), "/API/Login");
   EXPECT_EQ(normal("HTTPS://host/API", PathCase::kept), "/API");
 }
 
-TEST(Path, IsEmptyIfItIsNotKnown) { EXPECT_EQ(normal(""), ""); }
+TEST(Path, IsEmptyIfItIsUnknown) { EXPECT_EQ(normal(""), ""); }
 
-TEST(Path, IsAViewOfTheTargetWhereThatHasTheFormAlready) {
+TEST(Path, IsAViewOfATargetThatIsNormalAlready) {
   for (const std::string_view target : {"/", "/?x", "/api/search", "/api/v1/users/12345/orders?x=1", "/.a/..b#x"}) {
     std::string scratch;
     const std::string_view path = normal_path(target, PathCase::folded, scratch);
@@ -166,7 +112,7 @@ TEST(Path, IsAViewOfTheTargetWhereThatHasTheFormAlready) {
   EXPECT_EQ(normal_path(upper, PathCase::folded, scratch).data(), scratch.data());
 }
 
-TEST(Path, AgreesWithASlowReadingAndStaysWhenReadAgain) {
+TEST(Path, AgreesWithASlowReaderAndDoesNotChangeWhenNormalizedAgain) {
   auto random = test::seeded();
   const std::string_view parts[] = {"/",  "/", ".",   "..",  "a", "B",  "%2e", "%2f", "%5C",
                                     "\\", ";", "%3b", "%25", "%", "2f", "?",   "#",   " "};
@@ -186,7 +132,7 @@ TEST(Path, AgreesWithASlowReadingAndStaysWhenReadAgain) {
   }
 }
 
-TEST(Path, ManySegmentsUpAndDownAreAllResolved) {  // a quadratic algorithm would take minutes
+TEST(Path, ResolvesVeryManySegments) {  // a quadratic algorithm would take minutes
   std::string target;
   for (int i = 0; i < 200'000; ++i) target += "/a";
   for (int i = 0; i < 199'999; ++i) target += "/..";
@@ -196,7 +142,7 @@ TEST(Path, ManySegmentsUpAndDownAreAllResolved) {  // a quadratic algorithm woul
   EXPECT_EQ(normal(seesaw), "/");
 }
 
-TEST(Path, GivesItsSegmentsFromBothEnds) {
+TEST(Path, SegmentsCanBeTakenFromBothEnds) {
   std::string_view path = "/a/bc/d";
   EXPECT_EQ(take_first_segment(path), "a");
   EXPECT_EQ(path, "/bc/d");
@@ -209,7 +155,7 @@ TEST(Path, GivesItsSegmentsFromBothEnds) {
   EXPECT_EQ(same, "");
 }
 
-TEST(Query, FollowsTheFirstMarkAndEndsWithTheFragment) {
+TEST(Query, BeginsAfterTheFirstQuestionMarkAndEndsBeforeTheFragment) {
   EXPECT_EQ(query_of("/a"), "");
   EXPECT_EQ(query_of("/a?"), "");
   EXPECT_EQ(query_of("/a?x=1"), "x=1");
@@ -243,7 +189,7 @@ TEST(Query, HasTheValuesOfAParameterDecodedAndInOrder) {
   EXPECT_EQ(values("", "a"), Values{});
 }
 
-TEST(Query, TellsTheFirstValueAndWhetherAnyMatches) {
+TEST(Query, FindsTheFirstValueAndAnyMatchingValue) {
   std::string scratch;
   EXPECT_EQ(query_value("b=1&a=x%20y&a=z", "a", scratch), "x y");
   EXPECT_EQ(query_value("b=1", "a", scratch), std::nullopt);
@@ -253,4 +199,4 @@ TEST(Query, TellsTheFirstValueAndWhetherAnyMatches) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

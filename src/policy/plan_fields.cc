@@ -3,17 +3,11 @@
 // Tiers are read once, and again for each rule by plan, because a rule may choose another algorithm. The table is at
 // the end, after the functions that its rows use.
 #include <algorithm>
-#include <string>
-#include <vector>
 
-#include "algorithm/quota_words.h"
 #include "base/nearest.h"
 #include "policy/fields.h"
-#include "policy/flow.h"
-#include "policy/secret.h"
-#include "weir/duration.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 constexpr std::size_t kTiersMax = 64;
@@ -43,25 +37,21 @@ void read_query(Reader& reader, const Node& node, PlanPolicy& out) {
   out.query = *text;
 }
 
-void read_fallback(Reader& reader, const Node& node, PlanPolicy& out) {
-  out.fallback = reader.text(node, "the name of a plan").value_or("");
-}
-
 void read_tier(Reader& reader, const Node& name, const Node& value, PlanPolicy& out) {
   PlanTier tier;
   tier.name = reader.text(name, "the name of a plan such as free").value_or("");
   const bool is_sound = !tier.name.empty() && tier.name.size() <= kTierNameBytesMax &&
                         std::ranges::all_of(tier.name, [](char c) { return c > ' ' && c < '\x7f'; });
   if (!is_sound) {
-    return reader.wrong(name.at,
-                        "the name of a plan has 1 to 64 ASCII characters and no spaces; found " + in_quotes(tier.name));
+    return reader.wrong(
+        name.at, "the name of a plan has 1 to 64 ASCII characters and no spaces; found " + base::in_quotes(tier.name));
   }
   if (std::ranges::count(out.tiers, tier.name, &PlanTier::name) > 0) {
-    return reader.wrong(name.at, "two plans are called " + in_quotes(tier.name));
+    return reader.wrong(name.at, "two plans are called " + base::in_quotes(tier.name));
   }
   tier.unlimited = value.is_scalar() && value.text == "unlimited";
   if (!tier.unlimited) read_quotas(reader, value, {}, tier.limits);
-  check_windows(reader, "plan " + in_quotes(tier.name), name.at, tier.limits);
+  check_windows(reader, "plan " + base::in_quotes(tier.name), name.at, tier.limits);
   out.tiers.push_back(std::move(tier));
 }
 
@@ -75,38 +65,13 @@ void read_tiers(Reader& reader, const Node& node, PlanPolicy& out) {
   for (std::size_t i = 0; i + 1 < node.items.size(); i += 2) read_tier(reader, node.items[i], node.items[i + 1], out);
 }
 
-std::string print_tiers(const PlanPolicy& plans) {
-  std::vector<std::string> members;
+std::optional<Node> write_tiers(const PlanPolicy& plans) {
+  Node out{.kind = Node::Kind::map};
   for (const PlanTier& tier : plans.tiers) {
-    members.push_back(flow_text(tier.name) + ": " + (tier.unlimited ? "unlimited" : print_quotas(tier.limits)));
+    out.items.push_back(text_node(tier.name));
+    out.items.push_back(tier.unlimited ? text_node("unlimited") : write_quotas(tier.limits));
   }
-  return flow_map(members);
-}
-
-void read_subjects(Reader& reader, const Node& node, PlanPolicy& out) {
-  out.subjects = static_cast<int>(reader.whole(node, 100, 10'000'000).value_or(out.subjects));
-}
-
-void read_span(Reader& reader, const Node& node, std::string_view wanted, Micros least, Micros most, Micros& out) {
-  const auto text = reader.text(node, wanted);
-  if (!text) return;
-  const auto span = *text == "0s" || *text == "0" ? Result<Micros>(Micros{0}) : parse_duration(*text);
-  if (!span || *span < least || *span > most) return reader.wrong_kind(node, wanted);
-  out = *span;
-}
-
-void read_refresh(Reader& reader, const Node& node, PlanPolicy& out) {
-  read_span(reader, node, "a duration from 1s to 1h", Micros{1'000'000}, Micros{3'600'000'000}, out.refresh);
-}
-
-void read_wait(Reader& reader, const Node& node, PlanPolicy& out) {
-  read_span(reader, node, "a duration from 0s (never wait) to 100ms", Micros{0}, Micros{100'000}, out.wait);
-}
-
-template <Micros PlanPolicy::*span>
-std::string print_span(const PlanPolicy& plans) {
-  if (plans.*span == PlanPolicy{}.*span) return {};
-  return plans.*span == Micros{0} ? "0s" : duration_text((plans.*span).count());
+  return out;
 }
 
 constexpr Field<PlanPolicy> kPlanFields[] = {
@@ -118,7 +83,7 @@ constexpr Field<PlanPolicy> kPlanFields[] = {
       .if_absent = "each request carries its `plan`",
       .examples = "sqlite:plans.db\n'postgresql://weir@db/app?passfile=/etc/weir/pgpass'"},
      read_source,
-     [](const PlanPolicy& p) { return p.source.empty() ? std::string() : flow_text(p.source); }},
+     write_member<PlanPolicy, &PlanPolicy::source>},
     {"query",
      R"({"type":"string","minLength":1,"maxLength":1024})",
      {.about = "A query of your own tables. `$1` is the subject's value, `$2` its kind.",
@@ -126,15 +91,15 @@ constexpr Field<PlanPolicy> kPlanFields[] = {
       .if_absent = "Weir's own tables",
       .examples = "SELECT plan FROM users WHERE user_id = $1"},
      read_query,
-     [](const PlanPolicy& p) { return p.query.empty() ? std::string() : flow_text(p.query); }},
+     write_member<PlanPolicy, &PlanPolicy::query>},
     {"default",
      R"({"type":["string","integer"]})",
      {.about = "The plan of subjects without a plan, and of all subjects whose plan Weir does not know yet.",
       .type = "name of a plan in `tiers`",
       .if_absent = "required",
       .examples = "free"},
-     read_fallback,
-     [](const PlanPolicy& p) { return flow_text(p.fallback); }},
+     [](Reader& r, const Node& n, PlanPolicy& p) { p.fallback = r.text(n, "the name of a plan").value_or(""); },
+     write_member<PlanPolicy, &PlanPolicy::fallback>},
     {"tiers",
      R"({"type":"object","minProperties":1,"maxProperties":64,"additionalProperties":{"anyOf":[)"
      R"({"$ref":"#/$defs/quota"},{"type":"array","items":{"$ref":"#/$defs/quota"},"minItems":1,"maxItems":8}]}})",
@@ -143,7 +108,7 @@ constexpr Field<PlanPolicy> kPlanFields[] = {
       .if_absent = "required",
       .examples = "{free: 100/minute, pro: [50/second, 1000/minute], enterprise: unlimited}"},
      read_tiers,
-     print_tiers},
+     write_tiers},
     {"subjects",
      R"({"type":"integer","minimum":100,"maximum":10000000})",
      {.about =
@@ -151,32 +116,34 @@ constexpr Field<PlanPolicy> kPlanFields[] = {
       .type = "integer, 100 to 10,000,000",
       .default_value = "100000",
       .examples = "500000"},
-     read_subjects,
-     [](const PlanPolicy& p) {
-       return p.subjects == PlanPolicy{}.subjects ? std::string() : std::to_string(p.subjects);
-     }},
+     read_whole<PlanPolicy, &PlanPolicy::subjects, 100, 10'000'000>,
+     write_member<PlanPolicy, &PlanPolicy::subjects>},
     {"refresh",
      R"({"type":"string"})",
      {.about = "How often Weir reads each cached subject again, even if the database reports no change.",
       .type = "duration, 1s to 1h",
       .default_value = "60s",
       .examples = "10s"},
-     read_refresh,
-     print_span<&PlanPolicy::refresh>},
+     [](Reader& r, const Node& n, PlanPolicy& p) {
+       r.span(n, "a duration from 1s to 1h", Micros{1'000'000}, Micros{3'600'000'000}, p.refresh);
+     },
+     write_member<PlanPolicy, &PlanPolicy::refresh>},
     {"wait",
      R"({"type":"string"})",
      {.about = "How long a check may wait for the database if its subject is not cached. `0s`: never.",
       .type = "duration, 0s to 100ms",
       .default_value = "5ms",
       .examples = "20ms"},
-     read_wait,
-     print_span<&PlanPolicy::wait>},
+     [](Reader& r, const Node& n, PlanPolicy& p) {
+       r.span(n, "a duration from 0s (never wait) to 100ms", Micros{0}, Micros{100'000}, p.wait);
+     },
+     write_member<PlanPolicy, &PlanPolicy::wait>},
 };
 
 std::string_view nearest_tier(const PlanPolicy& plans, std::string_view name) {
   std::vector<std::string_view> names;
   for (const PlanTier& tier : plans.tiers) names.push_back(tier.name);
-  return nearest(name, names);
+  return base::nearest(name, names);
 }
 
 void check_plans(Reader& reader, Position at, const PlanPolicy& plans) {
@@ -187,8 +154,8 @@ void check_plans(Reader& reader, Position at, const PlanPolicy& plans) {
   }
   if (std::ranges::count(plans.tiers, plans.fallback, &PlanTier::name) == 0) {
     const std::string_view meant = nearest_tier(plans, plans.fallback);
-    reader.wrong(at, "`default`: there is no plan called " + in_quotes(plans.fallback) +
-                         (meant.empty() ? "" : "; did you mean " + in_quotes(meant) + "?"));
+    reader.wrong(at, "`default`: there is no plan called " + base::in_quotes(plans.fallback) +
+                         (meant.empty() ? "" : "; did you mean " + base::in_quotes(meant) + "?"));
   }
   if (plans.source.empty() && !plans.query.empty())
     reader.wrong(at, "`query` needs a `source`; write source: sqlite:plans.db or postgresql://host/database");
@@ -199,7 +166,7 @@ void resolve(Reader& reader, const PlanTier& tier, Rule& rule) {
   PlanTier out = tier;
   for (RuleLimit& limit : out.limits) {
     if (!rule.plan_algorithm) break;
-    const Node written{.at = rule.at, .text = limit.text.empty() ? to_string(limit.quota) : limit.text};
+    const Node written{.at = rule.at, .text = limit.text.empty() ? weir::to_string(limit.quota) : limit.text};
     if (auto quota = reader.quota(written, rule.plan_algorithm)) limit.quota = *std::move(quota);
   }
   rule.tiers.push_back(std::move(out));
@@ -214,9 +181,9 @@ void check_algorithms(Reader& reader, const Rule& rule) {
     const Algorithm a = first->limits.back().quota.algorithm, b = tier.limits.back().quota.algorithm;
     if (a == b) continue;
     reader.wrong(rule.at,
-                 "rule " + in_quotes(rule.name) + " would count plan " + in_quotes(first->name) + " by " +
-                     std::string(to_string(a)) + " and plan " + in_quotes(tier.name) + " by " +
-                     std::string(to_string(b)) +
+                 "rule " + base::in_quotes(rule.name) + " would count plan " + base::in_quotes(first->name) + " by " +
+                     std::string(weir::to_string(a)) + " and plan " + base::in_quotes(tier.name) + " by " +
+                     std::string(weir::to_string(b)) +
                      ", so a subject's count would restart when its plan changes; give the rule an `algorithm`");
   }
 }
@@ -230,16 +197,12 @@ void read_plans(Reader& reader, const Node& node, PlanPolicy& out) {
   if (node.is_map()) check_plans(reader, node.at, out);
 }
 
-std::string print_plans(const PlanPolicy& plans) {
-  return plans == PlanPolicy{} ? "" : flow_map(print_fields(plan_fields(), plans));
-}
-
 void resolve_plans(Reader& reader, Policy& policy) {
   for (Rule& rule : policy.rules) {
     if (!rule.by_plan) continue;
     if (policy.plans.tiers.empty()) {
       reader.wrong(rule.at,
-                   "rule " + in_quotes(rule.name) +
+                   "rule " + base::in_quotes(rule.name) +
                        " has limit: plan, but the config has no `plans`; write plans: {default: free, tiers: {free: "
                        "100/minute}}");
     }
@@ -248,4 +211,4 @@ void resolve_plans(Reader& reader, Policy& policy) {
   }
 }
 
-}  // namespace weir
+}  // namespace weir::policy

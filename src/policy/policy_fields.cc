@@ -2,20 +2,16 @@
 // the whole config are here too, such as how many limits apply to one request.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "base/ip_address.h"
 #include "base/nearest.h"
 #include "base/redis_url.h"
-#include "policy/dimension.h"
 #include "policy/fields.h"
-#include "policy/flow.h"
 #include "policy/policy_reader.h"
-#include "policy/secret.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 constexpr std::size_t kProxiesMax = 10'000;
@@ -27,46 +23,28 @@ void read_identity(Reader& reader, const Node& node, Policy& out) {
   out.identity.clear();
   read_dimensions(reader, node, out.identity);
   for (const Dimension& dimension : out.identity) {
-    const bool is_of_rule = dimension.kind == AttributeKind::identity || dimension.kind == AttributeKind::capture ||
-                            dimension.kind == AttributeKind::path;
+    const bool is_of_rule = dimension.kind == weir::AttributeKind::identity ||
+                            dimension.kind == weir::AttributeKind::capture ||
+                            dimension.kind == weir::AttributeKind::path;
     if (is_of_rule)
-      reader.wrong(node.at, "`identity` cannot be " + to_string(dimension) + "; name user, api_key, ip ...");
+      reader.wrong(node.at, "`identity` cannot be " + weir::to_string(dimension) + "; name user, api_key, ip ...");
   }
   if (out.identity.empty()) reader.wrong(node.at, "`identity` names no attribute; the default is [user, api_key, ip]");
 }
 
-std::string print_identity(const Policy& policy) {
-  return policy.identity == Policy{}.identity ? "" : print_dimensions(policy.identity);
+std::optional<Node> write_identity(const Policy& policy) {
+  if (policy.identity == Policy{}.identity) return {};
+  return write_dimensions(policy.identity);
 }
 
 void read_trusted_proxies(Reader& reader, const Node& node, Policy& out) {
   reader.each(node, kProxiesMax, Empty::allowed, [&](const Node& one) {
     const auto text = reader.text(one, "an address range such as 10.0.0.0/8, or a list of ranges");
     if (!text) return;
-    const auto range = parse_ip_range(*text);
-    if (range) {
-      out.trusted_proxies.push_back(to_string(*range));
-    } else {
-      reader.wrong(one, "trusted_proxies", range.error());
-    }
+    const auto range = base::parse_ip_range(*text);
+    if (!range) return reader.wrong(one, "trusted_proxies", range.error());
+    out.trusted_proxies.push_back(base::to_string(*range));
   });
-}
-
-std::string print_trusted_proxies(const Policy& policy) {
-  return policy.trusted_proxies.empty() ? "" : flow_list(policy.trusted_proxies);
-}
-
-void read_client_ip_header(Reader& reader, const Node& node, Policy& out) {
-  read_header_name(reader, node, "the name of a header such as x-forwarded-for, forwarded or cf-connecting-ip",
-                   out.client_ip_header);
-}
-
-std::string print_client_ip_header(const Policy& policy) {
-  return policy.client_ip_header == Policy{}.client_ip_header ? "" : flow_text(policy.client_ip_header);
-}
-
-void read_trusted_hops(Reader& reader, const Node& node, Policy& out) {
-  out.trusted_hops = static_cast<int>(reader.whole(node, 0, 64).value_or(0));
 }
 
 void read_patterns(Reader& reader, const Node& node, std::size_t most, std::vector<std::string>& out) {
@@ -74,12 +52,8 @@ void read_patterns(Reader& reader, const Node& node, std::size_t most, std::vect
 }
 
 void read_skip_paths(Reader& reader, const Node& node, Policy& out) { read_patterns(reader, node, kSkipMax, out.skip); }
-void read_skip_preflights(Reader& reader, const Node& node, Policy& out) {
-  out.skip_preflights = reader.boolean(node).value_or(true);
-}
 
 constexpr std::string_view kPatterns = R"({"$ref":"#/$defs/patterns"})";
-constexpr std::string_view kBoolean = R"({"type":"boolean"})";
 
 constexpr Field<Policy> kSkipFields[] = {
     {"paths",
@@ -89,15 +63,9 @@ constexpr Field<Policy> kSkipFields[] = {
       .default_value = "[]",
       .examples = "[/health, '/static/**']"},
      read_skip_paths,
-     [](const Policy& policy) { return policy.skip.empty() ? std::string() : flow_list(policy.skip); }},
-    {"preflights",
-     kBoolean,
-     {.about = "Whether Weir skips CORS preflights of browsers (`OPTIONS`), too.",
-      .type = "`true` or `false`",
-      .default_value = "true",
-      .examples = "false"},
-     read_skip_preflights,
-     [](const Policy& policy) { return std::string(policy.skip_preflights ? "" : "false"); }},
+     write_member<Policy, &Policy::skip>},
+    flag_row<Policy, &Policy::skip_preflights>("preflights", "true",
+                                               "Whether Weir skips CORS preflights of browsers (`OPTIONS`), too."),
 };
 
 void read_skip(Reader& reader, const Node& node, Policy& out) {
@@ -105,16 +73,17 @@ void read_skip(Reader& reader, const Node& node, Policy& out) {
   reader.fields(node, skip_fields(), "paths, or a map with `paths` and `preflights`", out);
 }
 
-std::string print_skip(const Policy& policy) {
-  if (policy.skip_preflights) return policy.skip.empty() ? "" : flow_list(policy.skip);
-  return flow_map(print_fields(skip_fields(), policy));
+std::optional<Node> write_skip(const Policy& policy) {
+  if (policy.skip_preflights) return write_member<Policy, &Policy::skip>(policy);
+  return write_fields(skip_fields(), policy);
 }
 
+constexpr std::string_view kPathCases[] = {"ignored", "kept"};
+constexpr Words kPathCase{kPathCases, "ignored (the default: /API is /api) or kept"};
+
 void read_path_case(Reader& reader, const Node& node, Policy& out) {
-  if (!node.is_scalar() || (node.text != "ignored" && node.text != "kept")) {
-    return reader.wrong_kind(node, "ignored (the default: /API is /api) or kept");
-  }
-  out.path_case_matters = reader.path_case_matters = node.text == "kept";
+  read_word<Policy, &Policy::path_case_matters, kPathCase>(reader, node, out);
+  reader.path_case_matters = out.path_case_matters;
 }
 
 void read_max_change(Reader& reader, const Node& node, Policy& out) {
@@ -124,16 +93,12 @@ void read_max_change(Reader& reader, const Node& node, Policy& out) {
   }
 }
 
-std::string print_max_change(const Policy& policy) {
-  if (policy.max_change == kMaxChangeOff) return "off";
-  return policy.max_change == Policy{}.max_change ? "" : std::to_string(policy.max_change);
+std::optional<Node> write_max_change(const Policy& policy) {
+  if (policy.max_change == kMaxChangeOff) return text_node("off");
+  return write_member<Policy, &Policy::max_change>(policy);
 }
 
-void read_envoy_path(Reader& reader, const Node& node, Policy& out) {
-  out.envoy.path = reader.text(node, "a folder with the files of Envoy's rate limit service").value_or("");
-}
-
-void read_envoy_algorithm(Reader& reader, const Node& node, Policy& out) {
+void read_envoy_algorithm(Reader& reader, const Node& node, EnvoyImport& out) {
   const auto text = reader.text(node, "fixed_window (the default), sliding_window, token_bucket ...");
   if (!text) return;
   const auto algorithm = parse_algorithm(*text);
@@ -143,22 +108,20 @@ void read_envoy_algorithm(Reader& reader, const Node& node, Policy& out) {
         node.at,
         "`algorithm`: it limits permits in flight, and Envoy's files limit requests per unit; write fixed_window");
   }
-  out.envoy.algorithm = *algorithm;
+  out.algorithm = *algorithm;
 }
 
-void read_envoy_count_denied(Reader& reader, const Node& node, Policy& out) {
-  out.envoy.count_denied = reader.boolean(node).value_or(false);
-}
-
-constexpr Field<Policy> kImportFields[] = {
+constexpr Field<EnvoyImport> kImportFields[] = {
     {"envoy",
      R"({"type":"string"})",
      {.about = "A file or folder of Envoy's rate limit service, relative to the folder of this config.",
       .type = "path",
       .if_absent = "required",
       .examples = "ratelimit"},
-     read_envoy_path,
-     [](const Policy& policy) { return policy.envoy.path.empty() ? std::string() : flow_text(policy.envoy.path); }},
+     [](Reader& r, const Node& n, EnvoyImport& e) {
+       e.path = r.text(n, "a folder with the files of Envoy's rate limit service").value_or("");
+     },
+     write_member<EnvoyImport, &EnvoyImport::path>},
     {"algorithm",
      R"({"$ref":"#/$defs/algorithm"})",
      {.about = "The algorithm of all imported limits.",
@@ -166,30 +129,21 @@ constexpr Field<Policy> kImportFields[] = {
       .default_value = "fixed_window",
       .examples = "token_bucket"},
      read_envoy_algorithm,
-     [](const Policy& policy) {
-       const bool is_usual = policy.envoy.algorithm == EnvoyImport{}.algorithm;
-       return is_usual ? std::string() : std::string(to_string(policy.envoy.algorithm));
-     }},
-    {"count_denied",
-     kBoolean,
-     {.about = "Whether denied requests are charged, too, until the limit is full.",
-      .type = "`true` or `false`",
-      .default_value = "false",
-      .examples = "true"},
-     read_envoy_count_denied,
-     [](const Policy& policy) { return std::string(policy.envoy.count_denied ? "true" : ""); }},
+     write_member<EnvoyImport, &EnvoyImport::algorithm>},
+    flag_row<EnvoyImport, &EnvoyImport::count_denied>(
+        "count_denied", "false", "Whether denied requests are charged, too, until the limit is used up."),
 };
 
 void read_import(Reader& reader, const Node& node, Policy& out) {
-  reader.fields(node, import_fields(), "a map with `envoy`", out);
+  reader.fields(node, import_fields(), "a map with `envoy`", out.envoy);
   if (node.is_map() && Reader::member(node, "envoy") == nullptr) {
     reader.wrong(node.at, "`import` names no files; write import: {envoy: FOLDER}");
   }
 }
 
-std::string print_import(const Policy& policy) {
-  if (policy.envoy.path.empty()) return "";
-  return flow_map(print_fields(import_fields(), policy));
+std::optional<Node> write_import(const Policy& policy) {
+  if (policy.envoy.path.empty()) return {};
+  return write_fields(import_fields(), policy.envoy);
 }
 
 void read_store(Reader& reader, const Node& node, Policy& out) {
@@ -204,7 +158,7 @@ void read_store(Reader& reader, const Node& node, Policy& out) {
                         "`store`: the address contains a password, which everyone who reads this config would see; "
                         "write it into a file: redis://weir@host?password_file=/etc/weir/redis.pass");
   }
-  if (const auto target = redis::parse_url(*text); is_redis && !target) {
+  if (const auto target = base::redis::parse_url(*text); is_redis && !target) {
     return reader.wrong(node.at, "`store`: " + target.error().message);
   }
   out.store = *text;
@@ -233,7 +187,7 @@ void check_patterns(Reader& reader, const Policy& policy, Position at) {
                      static_cast<std::size_t>(std::ranges::count_if(policy.templates, is_hard));
   for (const Rule& rule : policy.rules) {
     for (const Condition& condition : rule.match.all) {
-      if (condition.kind != AttributeKind::path) continue;
+      if (condition.kind != weir::AttributeKind::path) continue;
       hard += static_cast<std::size_t>(std::ranges::count_if(condition.any_of, is_hard));
     }
   }
@@ -255,7 +209,7 @@ void read_rules(Reader& reader, const Node& node, Policy& out) {
     if (!rule) continue;
     const auto [first, is_new] = seen.try_emplace(rule->name, rule->at);
     if (!is_new && !rule->name.empty()) {
-      reader.wrong(rule->at, "a second rule is called " + in_quotes(rule->name) + ", first used in line " +
+      reader.wrong(rule->at, "a second rule is called " + base::in_quotes(rule->name) + ", first used in line " +
                                  std::to_string(first->second.line) +
                                  "; give each rule its own name, because counts belong to it");
     }
@@ -266,9 +220,10 @@ void read_rules(Reader& reader, const Node& node, Policy& out) {
   check_patterns(reader, out, node.at);
 }
 
-std::string print_rules(const Policy& policy) {
-  std::string out;
-  for (const Rule& rule : policy.rules) out += "\n  - " + print_rule(rule);
+std::optional<Node> write_rules(const Policy& policy) {
+  if (policy.rules.empty()) return {};
+  Node out{.kind = Node::Kind::list};
+  for (const Rule& rule : policy.rules) out.items.push_back(write_fields(rule_fields(), RuleDraft{rule}));
   return out;
 }
 
@@ -281,7 +236,7 @@ constexpr Field<Policy> kPolicyFields[] = {
       .default_value = "ignored",
       .examples = "kept"},
      read_path_case,
-     [](const Policy& p) { return std::string(p.path_case_matters ? "kept" : ""); }},
+     write_word<Policy, &Policy::path_case_matters, kPathCase>},
     {"identity",
      R"({"$ref":"#/$defs/per"})",
      {.about = "What identifies a client: the first of these attributes that the request has. Rules use it in `per: "
@@ -290,7 +245,7 @@ constexpr Field<Policy> kPolicyFields[] = {
       .default_value = "[user, api_key, ip]",
       .examples = "[header:x-org, ip]"},
      read_identity,
-     print_identity},
+     write_identity},
     {"trusted_proxies",
      R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"maxItems":10000}]})",
      {.about = "Addresses of proxies that may report the client's address in a header. From any other peer, Weir "
@@ -299,7 +254,7 @@ constexpr Field<Policy> kPolicyFields[] = {
       .default_value = "[]",
       .examples = "[10.0.0.0/8, '2001:db8::/32']"},
      read_trusted_proxies,
-     print_trusted_proxies},
+     write_member<Policy, &Policy::trusted_proxies>},
     {"client_ip_header",
      R"({"type":"string"})",
      {.about = "The header in which trusted proxies report the client's address: `x-forwarded-for`, `forwarded`, or "
@@ -307,8 +262,11 @@ constexpr Field<Policy> kPolicyFields[] = {
       .type = "name of a header",
       .default_value = "x-forwarded-for",
       .examples = "cf-connecting-ip"},
-     read_client_ip_header,
-     print_client_ip_header},
+     [](Reader& r, const Node& n, Policy& p) {
+       read_header_name(r, n, "the name of a header such as x-forwarded-for, forwarded or cf-connecting-ip",
+                        p.client_ip_header);
+     },
+     write_member<Policy, &Policy::client_ip_header>},
     {"trusted_hops",
      R"({"type":"integer","minimum":0,"maximum":64})",
      {.about = "Which address in the header is the client, counted from the right. 0: the first that is not a trusted "
@@ -316,8 +274,8 @@ constexpr Field<Policy> kPolicyFields[] = {
       .type = "integer, 0 to 64",
       .default_value = "0",
       .examples = "2"},
-     read_trusted_hops,
-     [](const Policy& p) { return p.trusted_hops == 0 ? std::string() : std::to_string(p.trusted_hops); }},
+     read_whole<Policy, &Policy::trusted_hops, 0, 64>,
+     write_member<Policy, &Policy::trusted_hops>},
     {"skip",
      R"({"anyOf":[{"$ref":"#/$defs/patterns"},{"$ref":"#/$defs/skip"}]})",
      {.about = "Requests to which Weir applies no rule: these paths, and CORS preflights of browsers.",
@@ -325,7 +283,7 @@ constexpr Field<Policy> kPolicyFields[] = {
       .default_value = "[]",
       .examples = "[/health, '/static/**']\n{paths: [/health], preflights: false}"},
      read_skip,
-     print_skip},
+     write_skip},
     {"templates",
      kPatterns,
      {.about =
@@ -334,7 +292,7 @@ constexpr Field<Policy> kPolicyFields[] = {
       .default_value = "[]",
       .examples = "['/users/{id}', '/orders/**']"},
      [](Reader& r, const Node& n, Policy& p) { read_patterns(r, n, kTemplatesMax, p.templates); },
-     [](const Policy& p) { return p.templates.empty() ? std::string() : flow_list(p.templates); }},
+     write_member<Policy, &Policy::templates>},
     {"max_change",
      R"({"anyOf":[{"type":"integer","minimum":1,"maximum":1000000},{"enum":["off",false]}]})",
      {.about =
@@ -344,7 +302,7 @@ constexpr Field<Policy> kPolicyFields[] = {
       .default_value = "10",
       .examples = "4\noff"},
      read_max_change,
-     print_max_change},
+     write_max_change},
     {"answers",
      R"({"$ref":"#/$defs/answers"})",
      {.about = "Which headers and status clients receive.",
@@ -352,7 +310,10 @@ constexpr Field<Policy> kPolicyFields[] = {
       .default_value = "{}",
       .examples = "{headers: [x-ratelimit, retry-after], deny_status: 403}"},
      [](Reader& r, const Node& n, Policy& p) { read_answers(r, n, p.answers); },
-     [](const Policy& p) { return print_answers(p.answers); }},
+     [](const Policy& p) -> std::optional<Node> {
+       if (p.answers == AnswerStyle{}) return {};
+       return write_fields(answer_fields(), p.answers);
+     }},
     {"plans",
      R"({"$ref":"#/$defs/plans"})",
      {.about = "The limits of each plan, and the database that assigns plans to subjects.",
@@ -360,7 +321,10 @@ constexpr Field<Policy> kPolicyFields[] = {
       .if_absent = "no plans",
       .examples = "{default: free, tiers: {free: 100/minute, pro: [50/second, 1000/minute]}}"},
      [](Reader& r, const Node& n, Policy& p) { read_plans(r, n, p.plans); },
-     [](const Policy& p) { return print_plans(p.plans); }},
+     [](const Policy& p) -> std::optional<Node> {
+       if (p.plans == PlanPolicy{}) return {};
+       return write_fields(plan_fields(), p.plans);
+     }},
     {"import",
      R"({"$ref":"#/$defs/import"})",
      {.about = "Files of Envoy's rate limit service. Their limits apply in addition to the rules.",
@@ -368,7 +332,7 @@ constexpr Field<Policy> kPolicyFields[] = {
       .if_absent = "nothing is imported",
       .examples = "{envoy: ratelimit}"},
      read_import,
-     print_import},
+     write_import},
     {"store",
      R"({"type":"string"})",
      {.about = "Where the server keeps counts: `memory`, or the address of a Redis that servers share. The server "
@@ -377,7 +341,7 @@ constexpr Field<Policy> kPolicyFields[] = {
       .if_absent = "memory",
       .examples = "redis://redis.internal:6379\n'redis+cluster://a,b,c?password_file=/etc/weir/redis.pass'"},
      read_store,
-     [](const Policy& p) { return p.store; }},
+     write_member<Policy, &Policy::store>},
     {"rules",
      R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",
      {.about = "The rules. Weir charges the limits of all rules that apply to a request, all or none.",
@@ -385,31 +349,65 @@ constexpr Field<Policy> kPolicyFields[] = {
       .if_absent = "required, unless `import` is given",
       .examples = "[{name: login, match: {path: /api/login}, per: ip, limit: 5/minute}]"},
      read_rules,
-     print_rules},
+     write_rules},
 };
 
 }  // namespace
 
 std::span<const Field<Policy>> policy_fields() { return kPolicyFields; }
 std::span<const Field<Policy>> skip_fields() { return kSkipFields; }
-std::span<const Field<Policy>> import_fields() { return kImportFields; }
+std::span<const Field<EnvoyImport>> import_fields() { return kImportFields; }
 
-Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile,
-                   TextFrom from) {
+namespace {
+
+Policy read_root(const Node& root, std::vector<TextProblem>& problems, const Reader::Compile& compile) {
   Policy policy;
-  const Node root = read_yaml(text, problems, from);
-  const bool is_broken = !problems.empty() && root.items.empty();
-  if (is_broken) return policy;
-  if (root.is_scalar() && (root.is_null || root.text.empty())) {
-    problems.push_back({{1, 1}, "the config is empty, so it limits nothing; write at least one rule"});
-    return policy;
-  }
   Reader reader(problems, compile);
   reader.fields(root, policy_fields(), "a map with `rules`", policy);
   if (root.is_map() && Reader::member(root, "rules") == nullptr && Reader::member(root, "import") == nullptr) {
     reader.wrong(root.at, "the config has no `rules`, so it limits nothing; write at least one rule");
   }
   return policy;
+}
+
+// Prints each key on a line of its own, and each rule.
+std::string print(Node& root) {
+  FlowText out;
+  root.at = {1, 1};
+  for (std::size_t i = 0; i + 1 < root.items.size(); i += 2) {
+    out.add(root.items[i]);
+    out.text += ": ";
+    if (Node& value = root.items[i + 1]; root.items[i].text != "rules") {
+      out.add(value);
+    } else {
+      value.at = {out.line + 1, 3};
+      for (Node& rule : value.items) {
+        out.end_line();
+        out.text += "  - ";
+        out.add(rule);
+      }
+    }
+    out.end_line();
+  }
+  return std::move(out.text);
+}
+
+}  // namespace
+
+Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile) {
+  const Node root = read_yaml(text, problems);
+  if (!problems.empty() && root.items.empty()) return {};
+  if (root.is_scalar() && (root.is_null || root.text.empty())) {
+    problems.push_back({{1, 1}, "the config is empty, so it limits nothing; write at least one rule"});
+    return {};
+  }
+  return read_root(root, problems, compile);
+}
+
+Policy validate(const Policy& policy, std::vector<TextProblem>& problems, const Reader::Compile& compile) {
+  Node root = write_fields(policy_fields(), policy);
+  print(root);  // for the positions
+  return read_root(root, problems, compile);
 }
 
 std::string problem_lines(std::string_view name, std::vector<TextProblem> problems) {
@@ -427,10 +425,13 @@ std::string problem_lines(std::string_view name, std::vector<TextProblem> proble
   return out;
 }
 
+}  // namespace weir::policy
+
+namespace weir {
+
 std::string to_yaml(const Policy& policy) {
-  std::string out;
-  for (const std::string& member : print_fields(policy_fields(), policy)) out += member + '\n';
-  return out;
+  policy::Node root = policy::write_fields(policy::policy_fields(), policy);
+  return policy::print(root);
 }
 
 }  // namespace weir

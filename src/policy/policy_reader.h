@@ -12,13 +12,19 @@
 #include "policy/reader.h"
 #include "weir/policy.h"
 
-namespace weir {
+namespace weir::policy {
 
 // The returned policy is usable only if no problems were added.
-Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile,
-                   TextFrom from = TextFrom::outside);
+Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, const Reader::Compile& compile);
+
+// validate()
+//
+// Checks a policy that was made by hand as read_policy() checks one that was read, and returns it in its canonical
+// form. The positions of problems are those in to_yaml(policy). The bounds on the length of a text do not apply: they
+// are for untrusted texts, and a valid policy may print longer than it was written.
+Policy validate(const Policy& policy, std::vector<TextProblem>& problems, const Reader::Compile& compile);
 
 // Returns one line for each problem, `name:line:column: message`, in the order of the text.
 std::string problem_lines(std::string_view name, std::vector<TextProblem> problems);
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -5,17 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <string>
+#include <utility>
 
 #include "algorithm/limit.h"
 #include "policy/fields.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
+
+Result<Limit> compiled(const Quota& quota) { return algorithm::compile_limit(quota, nullptr); }
 
 Policy read_policy_of(const std::string& text, std::string* told = nullptr) {
   std::vector<TextProblem> problems;
-  Policy policy = read_policy(text, problems, [](const Quota& quota) { return compile_limit(quota, nullptr); });
+  Policy policy = read_policy(text, problems, compiled);
   const std::string lines = problem_lines("w", std::move(problems));
   if (told != nullptr) {
     *told = lines;
@@ -40,7 +42,70 @@ TEST(PolicyReader, HasSafeDefaults) {
   EXPECT_EQ(rule.at.line, 1);
 }
 
-TEST(PolicyReader, ReadsWhereCountsAreKept) {
+// A policy made by hand, and the text that it would print.
+void expect_alike(const Policy& policy) {
+  std::vector<TextProblem> of_text, by_hand;
+  const Policy read = read_policy(to_yaml(policy), of_text, compiled), validated = validate(policy, by_hand, compiled);
+  EXPECT_EQ(problem_lines("w", by_hand), problem_lines("w", of_text)) << to_yaml(policy);
+  if (of_text.empty()) {
+    EXPECT_EQ(validated, read) << to_yaml(policy);
+  }
+}
+
+TEST(PolicyReader, ValidatesAPolicyLikeItsText) {
+  const Rule sound = read_policy_of("rules: [{name: a, per: ip, limit: 1/s}]").rules[0];
+  std::vector<Rule> rules(20, sound);
+  rules[0].per = {{weir::AttributeKind::capture, "id"}};
+  rules[1].match.all = {{weir::AttributeKind::api_key, "", {"sha256:ab"}},
+                        {weir::AttributeKind::user, "", {"\x01\"\\", "\xe9"}}};
+  rules[2].match.all = {{weir::AttributeKind::ip, "", {"10.0.0.1/8"}}};
+  rules[3].match.all = {{weir::AttributeKind::path, "", {"/a", "b"}}, {weir::AttributeKind::header, "x-org", {}}};
+  rules[4].name = "a b\r\n";
+  rules[5].limits[0].text = "1/hour\r\nX-Evil: 1";
+  rules[6].match.none_of = {{}};
+  rules[7].match.none_of = {{{weir::AttributeKind::user, "", {"*"}}}, {{weir::AttributeKind::host, "", {"a:1"}}}};
+  rules[8].match.otherwise = rules[8].unlimited = true;
+  rules[9].by_plan = true;
+  rules[10].cost = {.permits = -1};
+  rules[11].cost = {.header = "x-cost", .max = 0};
+  rules[12].retry_jitter.percent = 101;
+  rules[13].percent = -1;
+  rules[14].limits.push_back(sound.limits[0]);
+  rules[15].owner = std::string(kValueBytesMax + 1, 'o');
+  rules[16].expires_at = Micros{1'000'000};
+  rules[17].limits.clear();
+  rules[18].percent = 101;
+  rules[19].retry_jitter.percent = -1;
+  for (const Rule& rule : rules) expect_alike({.skip = {"/health"}, .rules = {sound, rule}});
+  expect_alike({.identity = {{weir::AttributeKind::identity}}, .trusted_proxies = {"10.0.0.1/8"}, .trusted_hops = 65});
+  expect_alike({.skip_preflights = false, .max_change = -1, .answers = {.deny_status = 200}, .rules = {sound}});
+  expect_alike({.plans = {.query = "SELECT 1", .tiers = {{"a b", {}}}}, .store = "redis://a?b", .rules = {sound}});
+  expect_alike({.envoy = {.path = "ratelimit", .algorithm = Algorithm::concurrency}});
+  std::vector<TextProblem> problems;
+  Rule percent = sound;
+  percent.percent = 101;
+  validate({.rules = {percent}}, problems, compiled);
+  EXPECT_NE(problem_lines("w", std::exchange(problems, {})).find("found '101%'"), std::string::npos);
+  validate({}, problems, compiled);
+  EXPECT_EQ(problem_lines("w", problems),
+            "w:1:1: the config has no `rules`, so it limits nothing; write at least one rule");
+}
+
+TEST(PolicyReader, ValidatesAPolicyThatPrintsLongerThanATextMayBe) {
+  Rule rule = read_policy_of("rules: [{name: a, per: ip, match: {user: [b, c]}, limit: 1/s}]").rules[0];
+  rule.match.all[0].any_of.assign(1'000, "value");
+  Policy policy;
+  for (std::size_t i = 0; i <= kNodesMax / 1'000; ++i) {
+    rule.name = 'r' + std::to_string(i);
+    policy.rules.push_back(rule);
+  }
+  EXPECT_GT(to_yaml(policy).size(), kPolicyBytesMax);
+  std::vector<TextProblem> problems;
+  EXPECT_EQ(validate(policy, problems, compiled), policy);
+  EXPECT_TRUE(problems.empty());
+}
+
+TEST(PolicyReader, ReadsTheStore) {
   const std::string rules = "\nrules: [{name: a, per: ip, limit: 1/s}]";
   EXPECT_EQ(read_policy_of("store: redis+cluster://a,b:7000" + rules).store, "redis+cluster://a,b:7000");
   EXPECT_EQ(read_policy_of("store: memory" + rules).store, "memory");
@@ -55,7 +120,7 @@ TEST(PolicyReader, ReadsWhereCountsAreKept) {
   EXPECT_NE(told.find(":1:8: `store`: Redis URL: '22o99' is not a port"), told.npos) << told;
 }
 
-TEST(PolicyReader, BringsValuesToTheirCanonicalForm) {
+TEST(PolicyReader, ConvertsValuesToTheirCanonicalForm) {
   const Policy policy = read_policy_of(
       "rules:\n- {name: a, per: [ip/24, 'header:X-Org'], limits: [10/hour, 1/s], match: {path: //API/x/, method: "
       "post,\n"
@@ -78,7 +143,7 @@ TEST(PolicyReader, ReadsTheNamesOfEntries) {
   EXPECT_EQ(told, "w:1:40: 'entry:b c' names no entry: a name is 1 to 128 letters, digits, '-', '_' and '.'");
 }
 
-TEST(PolicyReader, TellsAllErrorsInTheOrderOfTheText) {
+TEST(PolicyReader, ReportsAllErrorsInTheOrderOfTheText) {
   std::string told;
   read_policy_of(
       "rules:\n- {name: b, limit: 5/s}\n- {name: a, per: usr, limit: x, foo: 1}\ntrusted_proxies: 10.0.0.1/8\n", &told);
@@ -107,4 +172,4 @@ TEST(PolicyReader, HasARowInTheSchemaForEveryKey) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

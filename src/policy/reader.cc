@@ -1,11 +1,11 @@
 // Reading code shared by all tables. See reader.h.
 #include "policy/reader.h"
 
-#include <charconv>
-
+#include "base/text.h"
+#include "weir/duration.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 std::string_view kind_of(const Node& node) {
@@ -15,7 +15,7 @@ std::string_view kind_of(const Node& node) {
 }
 
 std::string found(const Node& node) {
-  return node.is_scalar() && !node.is_null ? in_quotes(node.text) : std::string(kind_of(node));
+  return node.is_scalar() && !node.is_null ? base::in_quotes(node.text) : std::string(kind_of(node));
 }
 
 std::string in_backticks(std::string_view name) { return '`' + std::string(name) + '`'; }
@@ -50,7 +50,7 @@ void Reader::refuse_unknown(const Node& map, const std::function<bool(std::strin
   for (std::size_t i = 0; i < map.items.size(); i += 2) {
     const Node& key = map.items[i];
     if (is_known(key.text)) continue;
-    std::string shown = in_quotes(key.text);
+    std::string shown = base::in_quotes(key.text);
     shown.front() = shown.back() = '`';
     std::string message = "unknown key " + shown;
     const std::string_view meant = nearest_name(key.text);
@@ -79,14 +79,21 @@ std::optional<bool> Reader::boolean(const Node& node) {
   return {};
 }
 
-std::optional<std::int64_t> Reader::whole(const Node& node, std::int64_t min, std::int64_t max) {
-  std::int64_t value = 0;
-  const std::string& digits = node.text;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool is_whole = node.is_scalar() && error == std::errc{} && end == digits.data() + digits.size();
-  if (is_whole && value >= min && value <= max) return value;
-  wrong_kind(node, "a whole number from " + std::to_string(min) + " to " + std::to_string(max));
+std::optional<std::int64_t> Reader::whole(const Node& node, std::int64_t min, std::int64_t max,
+                                          std::string_view wanted) {
+  const auto value = node.is_scalar() ? base::to_number<std::int64_t>(node.text) : std::nullopt;
+  if (value && *value >= min && *value <= max) return value;
+  const std::string bounds = "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+  wrong_kind(node, wanted.empty() ? bounds : wanted);
   return {};
+}
+
+void Reader::span(const Node& node, std::string_view wanted, Micros least, Micros most, Micros& out) {
+  const auto written = text(node, wanted);
+  if (!written) return;
+  const auto span = *written == "0s" || *written == "0" ? Result<Micros>(Micros{0}) : parse_duration(*written);
+  if (!span || *span < least || *span > most) return wrong_kind(node, wanted);
+  out = *span;
 }
 
 void Reader::each(const Node& node, std::size_t most, Empty empty, const std::function<void(const Node&)>& read) {
@@ -104,7 +111,7 @@ std::optional<Quota> Reader::quota(const Node& node, std::optional<Algorithm> al
     wrong_kind(node, "a limit such as 100/minute");
     return {};
   }
-  std::string written(algorithm ? to_string(*algorithm) : "");
+  std::string written(algorithm ? weir::to_string(*algorithm) : "");
   written.append("\n").append(node.text);
   if (const auto known = sound_.find(written); known != sound_.end()) return known->second;
   auto quota = parse_quota(node.text, algorithm);
@@ -125,4 +132,4 @@ std::optional<Quota> Reader::quota(const Node& node, std::optional<Algorithm> al
   return *std::move(quota);
 }
 
-}  // namespace weir
+}  // namespace weir::policy

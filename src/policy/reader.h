@@ -1,8 +1,8 @@
 // Reads a tree of nodes by tables of fields. Each config key is one row, and the JSON Schema is built from the same
 // rows.
 //
-// An error is recorded and reading goes on, so all errors are reported at once. A row says how its value is read and
-// how it is printed. Defaults are not printed. Each reader belongs to one thread. Tested by policy_reader_test.cc.
+// The reader records an error and continues, so all errors are reported at once. A row says how its value is read and
+// how it is written. Defaults are not written. Each reader belongs to one thread. Tested by policy_reader_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include "policy/node.h"
 #include "weir/limit.h"
 
-namespace weir {
+namespace weir::policy {
 
 inline constexpr std::size_t kValueBytesMax = 1'024;  // of an attribute in a config
 
@@ -41,7 +41,7 @@ struct Field {
   std::string_view schema;  // of its value, as JSON
   KeyText text;
   void (*read)(Reader&, const Node&, T&);
-  std::string (*print)(const T&);  // empty if the value is the default
+  std::optional<Node> (*write)(const T&);  // nothing if the value is the default
 };
 
 // Whether a list may be empty.
@@ -81,7 +81,10 @@ class Reader {
 
   std::optional<std::string> text(const Node& node, std::string_view wanted);
   std::optional<bool> boolean(const Node& node);
-  std::optional<std::int64_t> whole(const Node& node, std::int64_t min, std::int64_t max);
+  // `wanted` replaces the bounds in the error.
+  std::optional<std::int64_t> whole(const Node& node, std::int64_t min, std::int64_t max, std::string_view wanted = {});
+  // A duration, or 0s.
+  void span(const Node& node, std::string_view wanted, Micros least, Micros most, Micros& out);
   // Calls `read` for each element of a list, or once for a single value.
   void each(const Node& node, std::size_t most, Empty empty, const std::function<void(const Node&)>& read);
   std::optional<Quota> quota(const Node& node, std::optional<Algorithm> algorithm);
@@ -100,7 +103,7 @@ class Reader {
   static std::string_view nearest_of(std::span<const Field<T>> rows, std::string_view name) {
     std::vector<std::string_view> names;
     for (const Field<T>& row : rows) names.push_back(row.name);
-    return nearest(name, names);
+    return base::nearest(name, names);
   }
   void refuse_unknown(const Node& map, const std::function<bool(std::string_view)>& is_known,
                       const std::function<std::string_view(std::string_view)>& nearest_name);
@@ -111,18 +114,17 @@ class Reader {
   std::string_view field_ = "the config";
 };
 
-// print_fields()
-//
-// Returns `key: value` for every row whose value is not the default.
+// Returns a map of all rows whose values are not the default.
 template <class T>
-std::vector<std::string> print_fields(std::span<const Field<T>> rows, const T& value) {
-  std::vector<std::string> members;
+Node write_fields(std::span<const Field<T>> rows, const T& value) {
+  Node out{.kind = Node::Kind::map};
   for (const Field<T>& row : rows) {
-    if (std::string printed = row.print(value); !printed.empty()) {
-      members.push_back(std::string(row.name) + ": " + std::move(printed));
+    if (auto written = row.write(value)) {
+      out.items.push_back({.text = std::string(row.name)});
+      out.items.push_back(*std::move(written));
     }
   }
-  return members;
+  return out;
 }
 
-}  // namespace weir
+}  // namespace weir::policy

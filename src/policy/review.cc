@@ -1,5 +1,6 @@
-// Warnings about a valid policy: rules that can never match or never bind, that have expired, that deny everything or
-// sooner than they say, and wide trust. See weir/policy.h. Every warning is certain: in doubt, there is none.
+// Warnings about a valid policy: rules that can never match or never decide, expired rules, rules that deny every
+// request or deny sooner than their limit says, and trust in too many addresses. See weir/policy.h. A warning that may
+// be wrong is left out.
 #include <algorithm>
 #include <map>
 
@@ -16,7 +17,10 @@ namespace {
 class Review {
  public:
   Review(const Policy& policy, std::string_view name, Micros now)
-      : policy_(policy), name_(name), now_(now), case_(policy.path_case_matters ? PathCase::kept : PathCase::folded) {}
+      : policy_(policy),
+        name_(name),
+        now_(now),
+        case_(policy.path_case_matters ? policy::PathCase::kept : policy::PathCase::folded) {}
 
   std::vector<std::string> run() {
     check_trust();
@@ -32,7 +36,7 @@ class Review {
         return other != &rule && !is_ban(rule) && covers(other->match, rule.match);
       });
       if (shadowing != unlimited.end())
-        warn(rule, "never applies: rule " + in_quotes((*shadowing)->name) + " is unlimited");
+        warn(rule, "never applies: rule " + base::in_quotes((*shadowing)->name) + " is unlimited");
     }
     check_otherwise();
     check_looser();
@@ -45,7 +49,7 @@ class Review {
                      message);
   }
   void warn(const Rule& rule, const std::string& message) {
-    warn(rule.at, "rule " + in_quotes(rule.name) + ' ' + message);
+    warn(rule.at, "rule " + base::in_quotes(rule.name) + ' ' + message);
   }
 
   bool is_expired(const Rule& rule) const { return rule.expires_at && *rule.expires_at <= now_; }
@@ -60,7 +64,7 @@ class Review {
       warn({1, 1}, "client_ip_header and trusted_hops have no effect without trusted_proxies: Weir trusts no header");
     }
     for (const std::string& text : policy_.trusted_proxies) {
-      const auto range = parse_ip_range(text);
+      const auto range = base::parse_ip_range(text);
       if (!range) continue;
       const unsigned bits = range->is_v4() ? range->bits - 96U : range->bits;
       if (bits == 0) {
@@ -76,7 +80,7 @@ class Review {
   bool check_alone(const Rule& rule) {
     if (rule.mode == Mode::off) return false;
     if (is_expired(rule)) {
-      warn(rule, "expired at " + time_text(*rule.expires_at) + "; remove it");
+      warn(rule, "expired at " + policy::time_text(*rule.expires_at) + "; remove it");
       return false;
     }
     if (rule.mode == Mode::enforce && rule.percent == 0)
@@ -98,7 +102,7 @@ class Review {
   void check_limits(const Rule& rule) {
     for (const RuleLimit& limit : rule.limits) check_limit(rule, "", limit);
     for (const PlanTier& tier : rule.tiers) {
-      for (const RuleLimit& limit : tier.limits) check_limit(rule, " of plan " + in_quotes(tier.name), limit);
+      for (const RuleLimit& limit : tier.limits) check_limit(rule, " of plan " + base::in_quotes(tier.name), limit);
     }
   }
 
@@ -108,7 +112,8 @@ class Review {
     const std::int64_t most = limit.quota.burst.value_or(permits), events = Limit{}.events_max;
     const std::string text = (limit.text.empty() ? to_string(limit.quota) : limit.text) + whose;
     if (permits > 0 && cost > most) {
-      const std::string what = rule.cost.header.empty() ? "" : " without the header " + in_quotes(rule.cost.header);
+      const std::string what =
+          rule.cost.header.empty() ? "" : " without the header " + base::in_quotes(rule.cost.header);
       warn(rule, "denies every request" + what + ": each costs " + std::to_string(cost) + ", and " + text +
                      " admits at most " + std::to_string(most) + " at once; lower `cost`, or raise the limit");
     }
@@ -130,8 +135,8 @@ class Review {
     if (everywhere == policy_.rules.end()) return;
     for (const Rule& rule : policy_.rules) {
       if (!rule.match.otherwise || rule.mode == Mode::off) continue;
-      warn(rule,
-           "applies only to requests without a path: rule " + in_quotes(everywhere->name) + " matches every path");
+      warn(rule, "applies only to requests without a path: rule " + base::in_quotes(everywhere->name) +
+                     " matches every path");
     }
   }
 
@@ -143,8 +148,8 @@ class Review {
       for (std::size_t k = 0; k < count; ++k) {
         const Rule &loose = policy_.rules[i], &tight = policy_.rules[k];
         if (i == k || !counts_alike(loose, tight) || !allows_more(loose, tight, i > k)) continue;
-        warn(loose,
-             "never decides: rule " + in_quotes(tight.name) + " counts the same requests, and its limit is not higher");
+        warn(loose, "never decides: rule " + base::in_quotes(tight.name) +
+                        " counts the same requests, and its limit is not higher");
         break;
       }
     }
@@ -201,24 +206,24 @@ class Review {
     --pairs_left_;
     if (kind == AttributeKind::path) return pattern(wide).covers(pattern(narrow));
     if (kind == AttributeKind::ip) {
-      const auto a = parse_ip_range(wide), b = parse_ip_range(narrow);
+      const auto a = base::parse_ip_range(wide), b = base::parse_ip_range(narrow);
       return a && b && a->bits <= b->bits && a->contains(b->base);
     }
-    return wide == "*" || (narrow.find('*') == narrow.npos && glob_matches(wide, narrow));
+    return wide == "*" || (narrow.find('*') == narrow.npos && policy::glob_matches(wide, narrow));
   }
 
-  const PathPattern& pattern(const std::string& text) {
+  const policy::PathPattern& pattern(const std::string& text) {
     const auto known = patterns_.find(text);
     if (known != patterns_.end()) return known->second;
-    return patterns_.emplace(text, PathPattern::parse(text, case_).value()).first->second;
+    return patterns_.emplace(text, policy::PathPattern::parse(text, case_).value()).first->second;
   }
 
-  std::map<std::string, PathPattern> patterns_;
+  std::map<std::string, policy::PathPattern> patterns_;
   std::size_t pairs_left_ = 1'000'000;
   const Policy& policy_;
   const std::string_view name_;
   const Micros now_;
-  const PathCase case_;
+  const policy::PathCase case_;
   std::vector<std::string> lines_;
 };
 

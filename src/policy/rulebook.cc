@@ -2,15 +2,17 @@
 //
 // The steps are: check `skip`, find candidate rules by index, keep those that match, then build their keys. Rules
 // with `otherwise` wait until it is known whether another rule with a path applied. Rules in shadow mode do not
-// affect that: they are billed apart, and an `otherwise` rule applies as if they did not exist.
+// affect that: they are billed separately, and an `otherwise` rule applies as if they did not exist.
 #include "policy/rulebook.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "base/nearest.h"
+#include "base/sha256.h"
+#include "policy/dimension.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 constexpr std::size_t kSmall = 32;  // up to this many candidates are insertion-sorted in place
@@ -32,7 +34,7 @@ std::int64_t multiply_saturating(std::int64_t a, std::int64_t b) {
 std::int64_t cost_of(const RuleCost& cost, Facts& facts) {
   std::int64_t permits = cost.permits;
   if (!cost.header.empty()) {
-    const std::string_view text = facts.value(AttributeKind::header, cost.header);
+    const std::string_view text = facts.value(weir::AttributeKind::header, cost.header);
     std::int64_t given = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), given);
     const bool is_huge = error == std::errc::result_out_of_range && !text.starts_with('-');
@@ -42,7 +44,7 @@ std::int64_t cost_of(const RuleCost& cost, Facts& facts) {
   return multiply_saturating(permits, facts.request().cost);
 }
 
-std::string_view bytes_of(const IpAddress& address) {
+std::string_view bytes_of(const base::IpAddress& address) {
   const auto* bytes = reinterpret_cast<const char*>(address.bytes.data());
   return address.is_v4() ? std::string_view(bytes + 12, 4) : std::string_view(bytes, 16);
 }
@@ -342,32 +344,32 @@ bool Rulebook::append_identity(Facts& facts, KeyArena& out) const {
 
 bool Rulebook::append(const Dimension& dimension, std::uint32_t pattern, Facts& facts, KeyArena& out) const {
   switch (dimension.kind) {
-    case AttributeKind::identity:
+    case weir::AttributeKind::identity:
       return append_identity(facts, out);
-    case AttributeKind::ip: {
-      const IpAddress* ip = facts.ip();
+    case weir::AttributeKind::ip: {
+      const base::IpAddress* ip = facts.ip();
       if (ip == nullptr) return false;
-      out.part(bytes_of(truncated(*ip, dimension.v4_bits, dimension.v6_bits)));
+      out.part(bytes_of(base::truncated(*ip, dimension.v4_bits, dimension.v6_bits)));
       return true;
     }
-    case AttributeKind::api_key:
+    case weir::AttributeKind::api_key:
       if (facts.request().api_key.empty()) return false;
       out.part({reinterpret_cast<const char*>(facts.key_hash().data()), facts.key_hash().size()});
       return true;
-    case AttributeKind::path:  // never as sent, or each invented path would get its own budget
+    case weir::AttributeKind::path:  // never as sent, or each invented path would get its own budget
       if (facts.path().empty()) return false;
       out.raw(pattern == kNoPattern ? std::string_view("\0", 1) : pattern_keys_[pattern]);
       return true;
-    case AttributeKind::capture: {
+    case weir::AttributeKind::capture: {
       if (pattern == kNoPattern) return false;
       const auto value = patterns_[pattern].capture(facts.path(), dimension.name);
       if (!value || value->empty()) return false;
       out.part(*value);
       return true;
     }
-    case AttributeKind::method: {
+    case weir::AttributeKind::method: {
       std::string method(facts.request().method);
-      std::ranges::transform(method, method.begin(), [](char c) { return lower(c); });
+      std::ranges::transform(method, method.begin(), [](char c) { return base::lower(c); });
       if (!method.empty()) out.part(method);
       return !method.empty();
     }
@@ -379,4 +381,74 @@ bool Rulebook::append(const Dimension& dimension, std::uint32_t pattern, Facts& 
   }
 }
 
-}  // namespace weir
+namespace {
+
+constexpr std::size_t kPlanSubjectMax = 512;  // no database stores a longer name
+
+// The same text as subject_text() gives: an IPv6 address always has its prefix.
+std::string network_text(const base::IpAddress& network, const Dimension& dimension) {
+  if (network.is_v4() && dimension.v4_bits == 32) return base::to_string(network);
+  return base::to_string(network) + '/' + std::to_string(network.is_v4() ? dimension.v4_bits : dimension.v6_bits);
+}
+
+}  // namespace
+
+// Returns the limits of the subject's plan. The last tier is for a plan not known yet; an unknown plan gets the
+// default.
+std::span<const BookLimit> Rulebook::limits_of_plan(const BookRule& rule, const PlanTerms& terms) const {
+  const std::span<const BookTier> tiers = std::span(tiers_).subspan(rule.first_tier, rule.tiers);
+  BookTier found{.first_limit = rule.first_limit, .limits = rule.limits};
+  if (terms.is_pending) {
+    found = tiers.back();
+  } else if (const auto tier = std::ranges::find(tiers, terms.plan, &BookTier::name);
+             tier != tiers.end() && !terms.plan.empty()) {
+    found = *tier;
+  }
+  return std::span(limits_).subspan(found.first_limit, found.limits);
+}
+
+std::span<const BookLimit> Rulebook::limits_for(const BookRule& rule, Facts& facts, KeyArena& keys) const {
+  if (rule.tiers == 0) return std::span(limits_).subspan(rule.first_limit, rule.limits);
+  if (plans_ == nullptr) return limits_of_plan(rule, {.plan = facts.value(weir::AttributeKind::plan, {})});
+  keys.begin({});
+  PlanTerms terms;
+  if (append_subject(rule.per->front(), facts, keys)) {
+    terms = plans_->find(keys.end());
+    if (terms.is_pending && plans_->wait(keys.end())) terms = plans_->find(keys.end());
+  }
+  keys.drop();
+  if (terms.limits != nullptr) {
+    const auto number = static_cast<std::uint32_t>(&rule - rules_.data());
+    const auto limits = overrides_->find(*rule.rule, number, *terms.limits);
+    if (!limits.empty()) return limits;
+  }
+  return limits_of_plan(rule, terms);
+}
+
+bool Rulebook::append_subject(const Dimension& dimension, Facts& facts, KeyArena& out) const {
+  switch (dimension.kind) {
+    case weir::AttributeKind::identity:
+      return std::ranges::any_of(policy_.identity,
+                                 [&](const Dimension& one) { return append_subject(one, facts, out); });
+    case weir::AttributeKind::ip:
+      if (facts.ip() == nullptr) return false;
+      out.raw("ip:");
+      out.raw(network_text(base::truncated(*facts.ip(), dimension.v4_bits, dimension.v6_bits), dimension));
+      return true;
+    case weir::AttributeKind::api_key:
+      if (facts.request().api_key.empty()) return false;
+      out.raw("api_key:sha256:");
+      out.raw(base::hex(facts.key_hash()));
+      return true;
+    default: {
+      const std::string_view value = facts.value(dimension.kind, dimension.name);
+      if (value.empty() || value.size() > kPlanSubjectMax) return false;
+      out.raw(to_string(dimension.kind));
+      out.raw(":");
+      out.raw(value);
+      return true;
+    }
+  }
+}
+
+}  // namespace weir::policy

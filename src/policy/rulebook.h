@@ -16,10 +16,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/few.h"
+#include "base/text_map.h"
 #include "policy/criterion.h"
 #include "policy/facts.h"
 #include "policy/key_arena.h"
@@ -32,7 +32,7 @@
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::policy {
 
 inline constexpr std::size_t kPhases = 16;  // phases: fixed windows of different keys begin at different times
 
@@ -52,7 +52,7 @@ struct BookLimit {
   std::string_view quota_text() const { return name.substr(rule_name_bytes + 2U); }
 };
 
-// What the index leaves to check: all of `all` must hold, and no set in `none_of` may hold as a whole.
+// The conditions that the index does not check: all of `all` must match, and no set in `none_of` may match as a whole.
 struct BookConditions {
   std::vector<std::string> entries;  // entry names, if the rule says which entries a request has
   std::vector<Criterion> all;
@@ -87,7 +87,7 @@ struct BookRule {
   Fallback fallback = Fallback::local;
 };
 
-// A rule in shadow mode. Its limits are charged apart from all others, and are consecutive in the book.
+// A rule in shadow mode. Its limits are charged separately from all others, and are consecutive in the book.
 struct ShadowBill {
   std::uint32_t rule = 0;
   const BookLimit* limits = nullptr;  // the first of them
@@ -114,11 +114,11 @@ struct Bill {
   };
   static constexpr std::size_t kReasons = 7;
   Reason reason = Reason::no_rule;
-  std::uint32_t rule = 0;                     // the exempting rule, or the rule whose attribute is missing
-  bool counts_denied = false;                 // at least one charging rule has count_denied
-  Few<Charge, kChargesMax> charges;           // all or none
-  Few<const BookLimit*, kChargesMax> limits;  // the limit in the book of each charge
-  Few<FreeCharge, kChargesMax> free;          // anything beyond this capacity is dropped
+  std::uint32_t rule = 0;                           // the exempting rule, or the rule whose attribute is missing
+  bool counts_denied = false;                       // at least one charging rule has count_denied
+  base::Few<Charge, kChargesMax> charges;           // all or none
+  base::Few<const BookLimit*, kChargesMax> limits;  // the limit in the book of each charge
+  base::Few<FreeCharge, kChargesMax> free;          // anything beyond this capacity is dropped
   std::vector<ShadowBill> shadows{};
   KeyArena keys;
 
@@ -245,13 +245,9 @@ class Rulebook {
   std::vector<std::string> identity_keys_;      // what precedes the value in a key, for each attribute of `identity`
   PathIndex paths_;
 
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
-  using ByValue = std::unordered_map<std::string, std::vector<std::uint32_t>, TextHash, std::equal_to<>>;
-  static constexpr std::array kIndexed = {AttributeKind::user, AttributeKind::tenant, AttributeKind::plan,
-                                          AttributeKind::host};
+  using ByValue = base::TextMap<std::vector<std::uint32_t>>;
+  static constexpr std::array kIndexed = {weir::AttributeKind::user, weir::AttributeKind::tenant,
+                                          weir::AttributeKind::plan, weir::AttributeKind::host};
   std::array<ByValue, kIndexed.size()> by_value_;
   std::vector<std::uint32_t> others_;  // checked one by one
 };
@@ -264,4 +260,4 @@ std::uint64_t key_mark(std::string_view key);
 // The limit as it applies to this key of its rule. `key` has no suffix yet.
 const Limit* limit_of_key(const BookLimit& limit, std::string_view key);
 
-}  // namespace weir
+}  // namespace weir::policy

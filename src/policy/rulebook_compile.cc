@@ -9,7 +9,7 @@
 #include "policy/fields.h"
 #include "policy/rulebook.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 std::string part_of(std::string_view text) { return KeyArena::part_of(text); }
@@ -43,13 +43,13 @@ Result<void> Rulebook::add_pattern(const std::string& text, std::uint32_t id) {
 
 Result<void> Rulebook::compile(const Reader::Compile& compile) {
   reading_.path_case = policy_.path_case_matters ? PathCase::kept : PathCase::folded;
-  std::vector<IpRange> proxies;
+  std::vector<base::IpRange> proxies;
   for (const std::string& text : policy_.trusted_proxies) {
-    const auto range = parse_ip_range(text);
+    const auto range = base::parse_ip_range(text);
     if (!range) return fail(range.error());
     proxies.push_back(*range);
   }
-  reading_.trust = {.proxies = IpSet(proxies),
+  reading_.trust = {.proxies = base::IpSet(proxies),
                     .by = forwarded_by(policy_.client_ip_header),
                     .header = policy_.client_ip_header,
                     .hops = static_cast<unsigned>(policy_.trusted_hops)};
@@ -84,11 +84,11 @@ Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile&
   out.count_denied = rule.count_denied;
   out.fallback = rule.on_backend_error;
   out.has_cost = !(rule.cost == RuleCost{});
-  out.names_path = std::ranges::count(rule.match.all, AttributeKind::path, &Condition::kind) > 0;
+  out.names_path = std::ranges::count(rule.match.all, weir::AttributeKind::path, &Condition::kind) > 0;
   if (rule.expires_at) out.expires_us = rule.expires_at->count();
   const std::string per = print_dimensions(rule.per);
   out.per = &pers_.try_emplace(per, rule.per).first->second;
-  out.key_prefix = texts_.keep(kRuleKeys + part_of(rule.name) + part_of(per));
+  out.key_prefix = texts_.keep(base::kRuleKeys + part_of(rule.name) + part_of(per));
   out.first_limit = static_cast<std::uint32_t>(limits_.size());
   out.limits = static_cast<std::uint32_t>(rule.limits.size());
   out.is_ban = !rule.limits.empty();
@@ -99,8 +99,8 @@ Result<void> Rulebook::compile_rule(std::uint32_t number, const Reader::Compile&
 }
 
 // The limits of the plans are stored one after the other; the rule itself refers to those of the default. A subject
-// whose plan is not known yet gets the default's limits too, but counted apart: under limits that are not its own,
-// its used permits would be cut to what those limits can represent.
+// whose plan is not known yet gets the default's limits too, but they are counted separately: under limits that are not
+// its own, its used permits would be cut to what those limits can represent.
 Result<void> Rulebook::compile_tiers(std::uint32_t number, const Reader::Compile& compile) {
   const Rule& rule = policy_.rules[number];
   BookRule& out = rules_[number];
@@ -129,7 +129,7 @@ Result<void> Rulebook::compile_tiers(std::uint32_t number, const Reader::Compile
 // Limits with the same quota are shared: most policies have only a few kinds.
 Result<const std::vector<Limit>*> Rulebook::limits_of(const RuleLimit& written, bool has_phases,
                                                       const Reader::Compile& compile) {
-  std::string key = std::string(to_string(written.quota.algorithm)) + ' ' + to_string(written.quota);
+  std::string key = std::string(weir::to_string(written.quota.algorithm)) + ' ' + weir::to_string(written.quota);
   if (has_phases) key += " phased";
   auto& limits = shared_limits_[key];
   if (!limits.empty()) return &limits;
@@ -153,13 +153,13 @@ Result<void> Rulebook::compile_limits(std::uint32_t number, std::span<const Rule
     if (!limits) return fail(limits.error());
     const std::string window = window_id(rule, written, one);
     const std::string suffix = (apart.empty() ? "" : part_of(apart)) + (window.empty() ? "" : part_of(window));
-    const std::string name = rule.name + ": " + (one.text.empty() ? to_string(one.quota) : one.text);
+    const std::string name = rule.name + ": " + (one.text.empty() ? weir::to_string(one.quota) : one.text);
     limits_.push_back({.limit = (*limits)->data(),
                        .phases = rule.phase_by_key ? (*limits)->data() : nullptr,
                        .suffix = texts_.keep(suffix),
                        .name = texts_.keep(name),
                        .written = &one.quota,
-                       .family = family_of(rule.name, suffix),
+                       .family = base::family_of(rule.name, suffix),
                        .rule = number,
                        .rule_name_bytes = static_cast<std::uint16_t>(rule.name.size())});
   }
@@ -175,7 +175,7 @@ Result<void> Rulebook::index_rule(std::uint32_t number) {
   out.first_pattern = static_cast<std::uint32_t>(patterns_.size());
   bool is_indexed = false;
   for (const Condition& condition : rule.match.all) {
-    if (condition.kind != AttributeKind::path) {
+    if (condition.kind != weir::AttributeKind::path) {
       conditions.all.emplace_back(condition, reading_.path_case);
       continue;
     }
@@ -224,4 +224,4 @@ std::string_view TextStore::keep(std::string_view text) {
   return kept;
 }
 
-}  // namespace weir
+}  // namespace weir::policy

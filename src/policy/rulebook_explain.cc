@@ -8,7 +8,7 @@
 #include "policy/key_name.h"
 #include "policy/rulebook.h"
 
-namespace weir {
+namespace weir::policy {
 std::uint32_t Rulebook::pattern_of(std::uint32_t rule, Facts& facts) const {
   const bool by_rule = rules_[rule].names_path;
   const std::uint32_t templates = static_cast<std::uint32_t>(policy_.skip.size());
@@ -31,10 +31,10 @@ std::string shown(const Condition& condition) {
 
 std::string found_text(const Condition& condition, Facts& facts) {
   switch (condition.kind) {
-    case AttributeKind::ip:
-      return facts.ip() == nullptr ? "" : to_string(*facts.ip());
-    case AttributeKind::api_key:
-      return facts.request().api_key.empty() ? "" : "sha256:" + hex(facts.key_hash());
+    case weir::AttributeKind::ip:
+      return facts.ip() == nullptr ? "" : base::to_string(*facts.ip());
+    case weir::AttributeKind::api_key:
+      return facts.request().api_key.empty() ? "" : "sha256:" + base::hex(facts.key_hash());
     default:
       return std::string(facts.value(condition.kind, condition.name));
   }
@@ -44,7 +44,7 @@ std::string found_text(const Condition& condition, Facts& facts) {
 std::string entries_text(const Request& request) {
   std::string out;
   for (const Attribute& entry : request.entries) {
-    out.append(out.empty() ? "" : ", ").append(in_quotes(entry.name, 40));
+    out.append(out.empty() ? "" : ", ").append(base::in_quotes(entry.name, 40));
     if (out.size() > 200) return out + " ...";
   }
   return out.empty() ? "none" : out;
@@ -55,7 +55,7 @@ std::string differs(const Condition& condition, Facts& facts) {
   if (!condition.name.empty()) subject += ' ' + condition.name;
   const std::string found = found_text(condition, facts);
   if (found.empty()) return "the request has no " + subject;
-  return subject + " is " + in_quotes(found, 80) + ", not " + shown(condition);
+  return subject + " is " + base::in_quotes(found, 80) + ", not " + shown(condition);
 }
 
 }  // namespace
@@ -107,14 +107,14 @@ Result<std::vector<std::string_view>> Rulebook::keys_of(std::uint32_t number, Fa
   const PathHit hit{number, pattern_of(number, facts)};
   // For a path that is not the rule's, it is unknown which of its paths it would count by.
   const bool is_elsewhere = rule.names_path && hit.pattern == kNoPattern &&
-                            std::ranges::count(*rule.per, AttributeKind::path, &Dimension::kind) > 0;
+                            std::ranges::count(*rule.per, weir::AttributeKind::path, &Dimension::kind) > 0;
   const auto key = is_elsewhere ? std::nullopt : begin_key(hit, facts, keys);
   if (!key) {
     const auto lacks = lacking(number, facts);
     return fail(ErrorCode::invalid_argument,
-                "rule " + in_quotes(rule.rule->name) + " counts by " +
-                    (lacks ? to_string(*lacks) + ", which this request lacks"
-                           : "a path pattern of its own, and this path matches none of them"));
+                "rule " + base::in_quotes(rule.rule->name) + " counts by " +
+                    (lacks ? weir::to_string(*lacks) + ", which this request lacks"
+                           : "the path patterns of its `match`, and this path matches none of them"));
   }
   std::vector<std::string_view> suffixes;
   const auto add = [&](std::span<const BookLimit> limits) {
@@ -143,4 +143,4 @@ std::string Rulebook::key_text(std::uint32_t number, Facts& facts) const {
   return key ? key_name(key_body(*key, {}), *rule.per, policy_.identity, escaped) : "";
 }
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -5,17 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <string>
 #include <utility>
 
 #include "algorithm/limit.h"
 #include "policy/policy_reader.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 std::shared_ptr<const Rulebook> book_of(const std::string& text) {
-  const auto compile = [](const Quota& quota) { return compile_limit(quota, nullptr); };
+  const auto compile = [](const Quota& quota) { return algorithm::compile_limit(quota, nullptr); };
   std::vector<TextProblem> problems;
   Policy policy = read_policy(text, problems, compile);
   EXPECT_EQ(problem_lines("w", problems), "");
@@ -69,7 +68,7 @@ TEST(Rulebook, FindsOneOfManyRules) {
   EXPECT_EQ(billed(*book, {.tenant = "t2000", .path = "/p/2000"}), "");
 }
 
-TEST(Rulebook, GivesEveryRuleSubjectAndWindowAKeyOfItsOwn) {
+TEST(Rulebook, EveryRuleSubjectAndWindowHasItsOwnKey) {
   const auto one = book_of("rules: [{name: a, per: [tenant, user], limit: 1/s}]");
   const auto other = book_of("rules: [{name: b, per: [tenant, user], limit: 1/s}]");
   const auto turned = book_of("rules: [{name: a, per: [user, tenant], limit: 1/s}]");
@@ -99,11 +98,11 @@ TEST(Rulebook, ExemptsOnlyWhereTheUnlimitedRuleApplies) {
       "- {name: vip, per: user, limit: unlimited}\n"
       "- {name: all, per: global, limit: 1/s}\n");
   EXPECT_EQ(billed(*book, {.user = "a"}), "");
-  EXPECT_EQ(billed(*book, {.ip = "192.0.2.1"}), "all") << "who names no user is no vip";
+  EXPECT_EQ(billed(*book, {.ip = "192.0.2.1"}), "all") << "the unlimited rule needs a user";
 }
 
 // A list of open paths, and a ban on all other paths: an exempt client must not be worse off than others.
-TEST(Rulebook, KnowsThatAPathIsNamedThoughItsLimitIsLifted) {
+TEST(Rulebook, APathCountsAsNamedEvenIfItsLimitIsLifted) {
   const auto book = book_of(
       "rules:\n"
       "- {name: office, match: {ip: 192.0.2.0/24}, limit: unlimited}\n"
@@ -114,7 +113,7 @@ TEST(Rulebook, KnowsThatAPathIsNamedThoughItsLimitIsLifted) {
   EXPECT_EQ(billed(*book, {.ip = "192.0.2.1", .path = "/other"}), "closed");
 }
 
-TEST(Rulebook, TakesNoNegativeCostHoweverLargeItIs) {
+TEST(Rulebook, IgnoresNegativeCosts) {
   const auto book = book_of("rules: [{name: a, per: global, limit: 9/s, cost: {header: x-cost, default: 2, max: 50}}]");
   for (const auto& [value, cost] :
        {std::pair("3", 3), {"-3", 2}, {"99999999999999999999", 50}, {"-99999999999999999999", 2}}) {
@@ -127,7 +126,7 @@ TEST(Rulebook, TakesNoNegativeCostHoweverLargeItIs) {
   }
 }
 
-TEST(Rulebook, HoldsNoMoreThanSoManyLimitsAtOnce) {
+TEST(Rulebook, RefusesMoreLimitsThanTheMaximum) {
   std::string text = "rules:\n";
   for (int i = 0; i < 33; ++i)
     text += "- {name: r" + std::to_string(i) + ", match: {user: '*'}, per: global, limit: 1/s}\n";
@@ -146,7 +145,7 @@ Bill::Reason reason_of(const Rulebook& book, const Request& request) {
   return bill.reason;
 }
 
-TEST(Rulebook, ChargesWhatEveryReadingOfAPathAsksFor) {
+TEST(Rulebook, ChargesTheLimitsOfEveryReadingOfAPath) {
   const auto book = book_of(
       "skip: [/health, '/static/**']\n"
       "rules:\n"
@@ -168,7 +167,7 @@ TEST(Rulebook, ChargesWhatEveryReadingOfAPathAsksFor) {
   EXPECT_EQ(of("/x;1"), "rest") << "both readings have one key";
 }
 
-TEST(Rulebook, SkipsOrExemptsByEveryReadingOnly) {
+TEST(Rulebook, SkipsOrExemptsOnlyIfEveryReadingAllowsIt) {
   using enum Bill::Reason;
   const auto book = book_of(
       "skip: [/health, '/static/**']\n"
@@ -184,15 +183,15 @@ TEST(Rulebook, SkipsOrExemptsByEveryReadingOnly) {
   EXPECT_EQ(of("/static/x/..;/..;"), no_rule);
   EXPECT_EQ(of("http:/health"), no_rule);
   EXPECT_EQ(of("/open/a;b"), exempt);
-  EXPECT_EQ(of("/open/../static/a"), exempt) << "by one reading it is skipped, by the other unlimited";
+  EXPECT_EQ(of("/open/../static/a"), exempt) << "one reading is skipped, the other is unlimited";
   EXPECT_EQ(of("/open/..;/x"), no_rule);
   EXPECT_EQ(of("/open/secret;x"), exempt);
-  EXPECT_EQ(billed(*book, {.path = "/open/secret;x"}), "ban") << "which denies";
+  EXPECT_EQ(billed(*book, {.path = "/open/secret;x"}), "ban") << "the ban is charged, so the request is denied";
   EXPECT_EQ(of("/open/../need"), missing);
   EXPECT_EQ(of("/a;b\\c%2fd/../e%5cf%3bg/#/h//../i%00j%c0%afk"), ambiguous);
 }
 
-TEST(Rulebook, HasNoLimitsWhereAnUnlimitedPlanAppliesByEveryReading) {
+TEST(Rulebook, HasNoLimitsIfAnUnlimitedPlanAppliesInEveryReading) {
   const auto book = book_of(
       "plans: {default: gold, tiers: {gold: unlimited, free: 5/hour}}\n"
       "rules: [{name: api, per: user, limit: plan}]\n");
@@ -200,7 +199,7 @@ TEST(Rulebook, HasNoLimitsWhereAnUnlimitedPlanAppliesByEveryReading) {
   EXPECT_EQ(reason_of(*book, {.user = "42", .path = "/a;v=1"}), Bill::Reason::no_rule);
 }
 
-TEST(Rulebook, DeniesAPathWhoseReadingsAskForTooMuch) {
+TEST(Rulebook, DeniesAPathWhoseReadingsChargeTooManyLimits) {
   std::string text = "rules:\n";
   for (const char* const place : {"a", "b"}) {
     for (int i = 0; i < 20; ++i) {
@@ -215,4 +214,4 @@ TEST(Rulebook, DeniesAPathWhoseReadingsAskForTooMuch) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

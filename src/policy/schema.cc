@@ -23,7 +23,7 @@ std::string json_text(std::string_view text) {
   return out + '"';
 }
 
-std::string json_value(const Node& node) {
+std::string json_value(const policy::Node& node) {
   if (node.is_scalar()) {
     const bool is_number = !node.text.empty() && node.text.find_first_not_of("0123456789") == std::string::npos;
     const bool is_word = node.is_plain && (node.text == "true" || node.text == "false" || is_number);
@@ -38,10 +38,10 @@ std::string json_value(const Node& node) {
   return out + (node.is_map() ? '}' : ']');
 }
 
-// Converts a value of the tables from YAML.
+// Converts a YAML value of the tables to JSON.
 std::string json_of_yaml(std::string_view value) {
-  std::vector<TextProblem> problems;
-  return json_value(read_yaml(value, problems));
+  std::vector<policy::TextProblem> problems;
+  return json_value(policy::read_yaml(value, problems));
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -55,7 +55,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 // Returns the members that every row adds to the schema of its value.
-std::string annotations(const KeyText& text) {
+std::string annotations(const policy::KeyText& text) {
   std::string out = R"("description":)" + json_text(text.about) + ',';
   if (!text.default_value.empty()) out += R"("default":)" + json_of_yaml(text.default_value) + ',';
   std::string examples;
@@ -66,10 +66,10 @@ std::string annotations(const KeyText& text) {
 }
 
 template <class T>
-std::string object_schema(std::span<const Field<T>> rows, std::string_view required) {
+std::string object_schema(std::span<const policy::Field<T>> rows, std::string_view required) {
   std::string out = R"({"type":"object","additionalProperties":false,)" + std::string(required) + R"("properties":{)";
   bool is_first = true;
-  for (const Field<T>& row : rows) {
+  for (const policy::Field<T>& row : rows) {
     out.append(is_first ? "\n" : ",\n").append("      ").append(json_text(row.name)).append(":");
     std::string value(row.schema);
     value.insert(1, annotations(row.text));
@@ -80,16 +80,16 @@ std::string object_schema(std::span<const Field<T>> rows, std::string_view requi
 }
 
 template <class T>
-void add_keys(PolicyKey::Place place, std::string_view parent, std::span<const Field<T>> rows,
+void add_keys(PolicyKey::Place place, std::string_view parent, std::span<const policy::Field<T>> rows,
               std::vector<PolicyKey>& out) {
-  for (const Field<T>& row : rows) {
+  for (const policy::Field<T>& row : rows) {
     std::string name(parent);
     name.append(parent.empty() ? "" : ".").append(row.name);
-    const KeyText& text = row.text;
+    const policy::KeyText& text = row.text;
     out.push_back({place, name, text.about, text.type, text.default_value, text.if_absent, text.examples});
-    if (name == "cost") add_keys(place, name, cost_fields(), out);
-    if (name == "skip") add_keys(place, name, skip_fields(), out);
-    if (name == "import") add_keys(place, name, import_fields(), out);
+    if (name == "cost") add_keys(place, name, policy::cost_fields(), out);
+    if (name == "skip") add_keys(place, name, policy::skip_fields(), out);
+    if (name == "import") add_keys(place, name, policy::import_fields(), out);
   }
 }
 
@@ -138,11 +138,11 @@ std::string reference_row(const PolicyKey& key) {
 
 std::vector<PolicyKey> policy_keys() {
   std::vector<PolicyKey> out;
-  add_keys(PolicyKey::Place::config, "", policy_fields(), out);
-  add_keys(PolicyKey::Place::rule, "", rule_fields(), out);
-  add_keys(PolicyKey::Place::match, "", match_fields(), out);
-  add_keys(PolicyKey::Place::answers, "", answer_fields(), out);
-  add_keys(PolicyKey::Place::plans, "", plan_fields(), out);
+  add_keys(PolicyKey::Place::config, "", policy::policy_fields(), out);
+  add_keys(PolicyKey::Place::rule, "", policy::rule_fields(), out);
+  add_keys(PolicyKey::Place::match, "", policy::match_fields(), out);
+  add_keys(PolicyKey::Place::answers, "", policy::answer_fields(), out);
+  add_keys(PolicyKey::Place::plans, "", policy::plan_fields(), out);
   return out;
 }
 
@@ -179,7 +179,7 @@ std::string policy_schema() {
   std::string out = R"({"$schema":"https://json-schema.org/draft/2020-12/schema",
   "title":"Weir config",
   "description":"The rules of a Weir server, and how it reads requests and answers them.",
-  "allOf":[)" + object_schema(policy_fields(), R"("anyOf":[{"required":["rules"]},{"required":["import"]}],)") +
+  "allOf":[)" + object_schema(policy::policy_fields(), R"("anyOf":[{"required":["rules"]},{"required":["import"]}],)") +
                     R"(],
   "$defs":{
     "values":{"anyOf":[{"$ref":"#/$defs/value"},
@@ -190,20 +190,20 @@ std::string policy_schema() {
     "quota":{"type":"string","minLength":1},
     "header_form":{"enum":["x-ratelimit","draft-03","draft-06","draft-07","draft-11","retry-after"]},
     "algorithm":{"enum":["fixed_window","sliding_log","sliding_window","token_bucket","leaky_bucket","leaky_meter"]},
-    "skip":)" + object_schema(skip_fields(), "") +
+    "skip":)" + object_schema(policy::skip_fields(), "") +
                     R"(,
-    "import":)" + object_schema(import_fields(), R"("required":["envoy"],)") +
+    "import":)" + object_schema(policy::import_fields(), R"("required":["envoy"],)") +
                     R"(,
-    "cost":)" + object_schema(cost_fields(), R"("required":["header"],)") +
+    "cost":)" + object_schema(policy::cost_fields(), R"("required":["header"],)") +
                     R"(,
-    "answers":)" + object_schema(answer_fields(), "") +
+    "answers":)" + object_schema(policy::answer_fields(), "") +
                     R"(,
-    "plans":)" + object_schema(plan_fields(), R"("required":["tiers","default"],)") +
+    "plans":)" + object_schema(policy::plan_fields(), R"("required":["tiers","default"],)") +
                     R"(,
-    "match":)" + object_schema(match_fields(), R"("minProperties":1,)") +
+    "match":)" + object_schema(policy::match_fields(), R"("minProperties":1,)") +
                     R"(,
     "rule":)" +
-                    object_schema(rule_fields(),
+                    object_schema(policy::rule_fields(),
                                   R"("required":["name"],"oneOf":[{"required":["limit"]},{"required":["limits"]}],)") +
                     "}}\n";
   return out;

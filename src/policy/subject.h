@@ -1,4 +1,4 @@
-// The subject of a rule's key: whom the rule counts, as `user:42`, `api_key:sha256:…` or `ip:2001:db8::/64`.
+// The subject of a rule's key: the client that it counts, as `user:42`, `api_key:sha256:…` or `ip:2001:db8::/64`.
 //
 // The subject is the first attribute of the rule's `per` that identifies a client: user, API key, tenant, address, or
 // the identity that stood for one of these. If there is none, it is the first header, query parameter or descriptor
@@ -16,7 +16,7 @@
 #include "weir/policy.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::policy {
 
 inline constexpr std::size_t kSubjectBytesMax = 2 + 2 * (1 + kPartBytesMax);
 using SubjectRoom = std::array<char, kSubjectBytesMax>;
@@ -40,4 +40,4 @@ std::string hashed_subject(std::string_view id);
 std::string subject_text(std::string_view id);
 Result<std::string> parse_subject(std::string_view text);
 
-}  // namespace weir
+}  // namespace weir::policy

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "algorithm/limit.h"
 #include "base/sha256.h"
@@ -15,12 +13,12 @@
 #include "policy/rulebook.h"
 #include "seed.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 // Returns the subject of a request under a rule with this `per`.
 std::string id_of(const std::string& per, const Request& request, const std::string& identity = "[user, api_key, ip]") {
-  const auto compile = [](const Quota& quota) { return compile_limit(quota, nullptr); };
+  const auto compile = [](const Quota& quota) { return algorithm::compile_limit(quota, nullptr); };
   std::vector<TextProblem> problems;
   Policy policy =
       read_policy("identity: " + identity + "\nrules: [{name: one, per: " + per + ", limit: 9/h}]", problems, compile);
@@ -45,7 +43,7 @@ std::string text_of(const std::string& per, const Request& request,
   return text;
 }
 
-TEST(Subject, IsTheFirstAttributeThatSaysWho) {
+TEST(Subject, IsTheFirstAttributeThatIdentifiesAClient) {
   const Attribute headers[] = {{"x-org", "acme"}};
   const Attribute entries[] = {{"org", "a=b,"}};
   const Request request{.user = "42",
@@ -60,14 +58,14 @@ TEST(Subject, IsTheFirstAttributeThatSaysWho) {
   EXPECT_EQ(text_of("[path, method, tenant, user]", request), "tenant:acme");
   EXPECT_EQ(text_of("[header:x-org, ip]", request), "ip:192.0.2.77");
   EXPECT_EQ(text_of("ip/24", request), "ip:192.0.2.0/24");
-  EXPECT_EQ(text_of("api_key", request), "api_key:sha256:" + hex(sha256("secret")));
+  EXPECT_EQ(text_of("api_key", request), "api_key:sha256:" + base::hex(base::sha256("secret")));
   EXPECT_EQ(text_of("[method, header:x-org]", request), "header:x-org=acme");
   EXPECT_EQ(text_of("entry:org", request), "entry:org=a=b\\x2c");
   EXPECT_EQ(text_of("[path, method]", request), "*");
   EXPECT_EQ(text_of("global", request), "*");
 }
 
-TEST(Subject, OfAnIdentityIsWhatStoodForIt) {
+TEST(Subject, OfAnIdentityIsTheAttributeThatWasUsed) {
   const Attribute headers[] = {{"x-org", "acme"}};
   EXPECT_EQ(text_of("identity", {.user = "42", .ip = "192.0.2.1"}), "user:42");
   EXPECT_EQ(text_of("[path, identity]", {.ip = "192.0.2.1", .path = "/"}), "ip:192.0.2.1");
@@ -87,10 +85,10 @@ TEST(Subject, NetworksOfDifferentSizeAreDifferent) {
 TEST(Subject, AnApiKeyIsFoundByItselfAndByItsHash) {
   const std::string id = id_of("api_key", {.api_key = "secret"});
   EXPECT_EQ(*parse_subject("api_key:secret"), id);
-  EXPECT_EQ(*parse_subject("api_key:sha256:" + hex(sha256("secret"))), id);
+  EXPECT_EQ(*parse_subject("api_key:sha256:" + base::hex(base::sha256("secret"))), id);
 }
 
-TEST(Subject, TextsLeadBackWhateverBytesWereSent) {
+TEST(Subject, TextsParseBackWhateverBytesWereSent) {
   std::mt19937_64 random = test::seeded();
   for (int i = 0; i < 2'000; ++i) {
     std::string value(1 + random() % 90, '\0');
@@ -103,7 +101,7 @@ TEST(Subject, TextsLeadBackWhateverBytesWereSent) {
   }
 }
 
-TEST(Subject, HashedItTellsNobody) {
+TEST(Subject, AHashedSubjectRevealsNoValue) {
   for (const char* const subject : {"user:42", "ip:192.0.2.1", "ip:2001:db8::/64", "header:x-org=acme", "tenant:a"}) {
     const std::string id = hashed_subject(*parse_subject(subject));
     EXPECT_EQ(subject_text(id).find(std::string(subject).substr(3)), std::string::npos) << subject_text(id);
@@ -115,7 +113,7 @@ TEST(Subject, HashedItTellsNobody) {
   EXPECT_NE(hashed_subject(*parse_subject("ip:192.0.2.0/24")), hashed_subject(*parse_subject("ip:192.0.2.0")));
 }
 
-TEST(Subject, WhatIsNoneIsRefusedWithTheForm) {
+TEST(Subject, RefusesInvalidTextsAndShowsTheForm) {
   for (const char* const text : {"", "42", "user:", "usr:42", "ip:nobody", "ip:192.0.2.1/33", "header:x-org", "path:/x",
                                  "identity:42", "api_key:sha256:12", "header:=x", "plan:free"}) {
     const auto parsed = parse_subject(text);
@@ -124,11 +122,11 @@ TEST(Subject, WhatIsNoneIsRefusedWithTheForm) {
   }
 }
 
-TEST(Subject, OfAKeyThatEndsEarlyIsNobody) {
+TEST(Subject, OfATruncatedKeyIsEmpty) {
   const std::string id = id_of("[path, identity]", {.user = "42", .path = "/"});
   EXPECT_EQ(id, *parse_subject("user:42"));
   SubjectRoom room;
-  const std::vector<Dimension> per = {{AttributeKind::path}, {AttributeKind::identity}};
+  const std::vector<Dimension> per = {{weir::AttributeKind::path}, {weir::AttributeKind::identity}};
   EXPECT_EQ(subject_of("", per, {}, room), "");
   EXPECT_EQ(subject_of(std::string_view("\1p\0", 3), per, {}, room), "");
   EXPECT_EQ(subject_of(std::string_view("\1p\0\0", 4), per, {}, room), "");
@@ -136,4 +134,4 @@ TEST(Subject, OfAKeyThatEndsEarlyIsNobody) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::policy

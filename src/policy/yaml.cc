@@ -16,9 +16,10 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "policy/node.h"
 
-namespace weir {
+namespace weir::policy {
 namespace {
 
 struct Stop {};
@@ -28,8 +29,7 @@ constexpr std::size_t kTextBytes = 64;    // in a copy of a text, this many byte
 
 class TreeMaker final : public YAML::EventHandler {
  public:
-  TreeMaker(std::vector<TextProblem>& problems, TextFrom from, bool is_json)
-      : problems_(problems), nodes_max_(from == TextFrom::outside ? kNodesMax : SIZE_MAX), is_json_(is_json) {}
+  TreeMaker(std::vector<TextProblem>& problems, bool is_json) : problems_(problems), is_json_(is_json) {}
 
   Node root;
 
@@ -88,11 +88,11 @@ class TreeMaker final : public YAML::EventHandler {
   }
 
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag.size() > 1) stop(position(mark), "the tag " + in_quotes(tag) + " is not supported; remove it");
+    if (tag.size() > 1) stop(position(mark), "the tag " + base::in_quotes(tag) + " is not supported; remove it");
   }
 
   void count_one(Position at) {
-    if (++nodes_ > nodes_max_) stop(at, "more than " + std::to_string(kNodesMax) + " values; split the config");
+    if (++nodes_ > kNodesMax) stop(at, "more than " + std::to_string(kNodesMax) + " values; split the config");
   }
 
   // Counts a copied node. An anchor and an alias each cost as much as the node they stand for.
@@ -141,12 +141,11 @@ class TreeMaker final : public YAML::EventHandler {
     // better.
     if (!key.is_scalar() && !odd_key) odd_key = key.at;
     if (key.is_scalar() && !parent.keys.insert(key.text).second) {
-      problems_.push_back({key.at, "the key " + in_quotes(key.text) + " is given twice; give it once"});
+      problems_.push_back({key.at, "the key " + base::in_quotes(key.text) + " is given twice; give it once"});
     }
   }
 
   std::vector<TextProblem>& problems_;
-  const std::size_t nodes_max_;
   const bool is_json_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Node> anchored_;
@@ -155,20 +154,10 @@ class TreeMaker final : public YAML::EventHandler {
   std::size_t aliases_ = 0;
 };
 
-int hex_value(std::string_view text) {
-  int value = 0;
-  for (const char c : text) {
-    const std::size_t digit = std::string_view("0123456789abcdef").find(lower(c));
-    if (digit == std::string_view::npos) return -1;
-    value = value * 16 + static_cast<int>(digit);
-  }
-  return text.size() == 4 ? value : -1;
-}
-
 // JSON writes characters beyond 16 bits as surrogate pairs such as \ud83d\ude00, which YAML does not know. Each pair
 // becomes one escape: \U0001f600.
 std::string with_whole_characters(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef", kBlanks = " \t\r\n";
+  constexpr std::string_view kBlanks = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == text.npos || text[first] != '{') return std::string(text);
   std::string out;
@@ -176,12 +165,12 @@ std::string with_whole_characters(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view rest = text.substr(at, 12);
     const bool may_be_halves = rest.size() == 12 && rest.starts_with("\\u") && rest.substr(6, 2) == "\\u";
-    const int high = may_be_halves ? hex_value(rest.substr(2, 4)) : -1,
-              low = may_be_halves ? hex_value(rest.substr(8)) : -1;
+    const unsigned high = may_be_halves ? base::to_number<unsigned>(rest.substr(2, 4), 16).value_or(0) : 0;
+    const unsigned low = may_be_halves ? base::to_number<unsigned>(rest.substr(8), 16).value_or(0) : 0;
     if (high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff) {
-      const int whole = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+      const unsigned whole = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
       out += "\\U";
-      for (int shift = 28; shift >= 0; shift -= 4) out += kHex[static_cast<std::size_t>(whole >> shift & 15)];
+      for (int shift = 28; shift >= 0; shift -= 4) out += base::kHexDigits[whole >> shift & 15];
       at += rest.size();
     } else {
       const std::size_t letters = rest[0] == '\\' && rest.size() > 1 ? 2 : 1;  // keep an escape together
@@ -194,7 +183,7 @@ std::string with_whole_characters(std::string_view text) {
 
 // Explains common mistakes better than the parser's message.
 std::string explained(const std::string& message) {
-  std::string out = in_quotes(message, 200);  // the message may contain bytes of the text
+  std::string out = base::in_quotes(message, 200);  // the message may contain bytes of the text
   out = "this is not YAML: " + out.substr(1, out.size() - 2);
   if (message.find("flow not found") != std::string::npos) {
     out += "; close each bracket, and put a value that contains { } [ ] or , in quotes, such as '/users/{id}'";
@@ -272,29 +261,27 @@ std::size_t find_control(std::string_view text) {
 
 }  // namespace
 
-Node read_yaml(std::string_view text, std::vector<TextProblem>& problems, TextFrom from) {
-  if (text.size() > kPolicyBytesMax && from == TextFrom::outside) {
+Node read_yaml(std::string_view text, std::vector<TextProblem>& problems) {
+  if (text.size() > kPolicyBytesMax) {
     problems.push_back({{1, 1},
                         "the text has " + std::to_string(text.size()) + " bytes; at most " +
                             std::to_string(kPolicyBytesMax) + " (1 MiB) are read"});
     return {};
   }
   if (const std::size_t bad = find_control(text); bad < text.size()) {
-    problems.push_back({end_of(text.substr(0, bad)), "a control character, " + in_quotes(text.substr(bad, 1)) +
+    problems.push_back({end_of(text.substr(0, bad)), "a control character, " + base::in_quotes(text.substr(bad, 1)) +
                                                          "; the file is damaged, or is not a text file"});
     return {};
   }
-  if (from == TextFrom::outside) {
-    ReadAhead ahead;
-    if (const std::size_t at = ahead.find_excess(text); at != text.npos) {
-      problems.push_back({end_of(text.substr(0, at)), ahead.why()});
-      return {};
-    }
+  ReadAhead ahead;
+  if (const std::size_t at = ahead.find_excess(text); at != text.npos) {
+    problems.push_back({end_of(text.substr(0, at)), ahead.why()});
+    return {};
   }
   // JSON is parsed as the value of a key, because the parser would otherwise read all of it ahead.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != text.npos && (text[first] == '{' || text[first] == '[');
-  TreeMaker maker(problems, from, is_json);
+  TreeMaker maker(problems, is_json);
   try {
     std::istringstream stream{(is_json ? std::string(kKey) : "") + with_whole_characters(text)};
     YAML::Parser parser(stream);
@@ -313,4 +300,4 @@ Node read_yaml(std::string_view text, std::vector<TextProblem>& problems, TextFr
   return maker.root.items.size() == 2 ? std::move(maker.root.items[1]) : Node{};
 }
 
-}  // namespace weir
+}  // namespace weir::policy

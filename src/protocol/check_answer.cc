@@ -6,7 +6,7 @@
 #include "protocol/problem.h"
 #include "protocol/seconds.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 constexpr std::string_view kQuotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded";
@@ -23,9 +23,8 @@ std::string advice(std::int64_t cost, const Decision& decision) {
   return "Try again in " + std::to_string(seconds) + (seconds == 1 ? " second" : " seconds");
 }
 
-// A decision does not say which of a log's two bounds was reached, so if it may be the bound on events, name that
-// bound.
-bool may_be_crowded(const Limit& limit, const Decision& decision) {
+// Whether a log may have reached its bound on events. A decision does not say which of a log's two bounds was reached.
+bool may_be_full_of_events(const Limit& limit, const Decision& decision) {
   return limit.algorithm == Algorithm::sliding_log && limit.permits > limit.events_max && decision.remaining == 0;
 }
 
@@ -40,15 +39,14 @@ std::string denied_detail(const Limit& limit, std::int64_t cost, const Decision&
   if (decision.retry_after == kNever) return never_reason(cost, decision) + ".";
   std::string detail = "The request costs " + std::to_string(cost) + " and " + std::to_string(decision.remaining) +
                        " of " + std::to_string(decision.limit) + " remain.";
-  if (may_be_crowded(limit, decision)) {
+  if (may_be_full_of_events(limit, decision)) {
     detail.append(" A sliding_log stores at most ").append(std::to_string(limit.events_max));
     detail.append(" events, and is also full when it has that many.");
   }
   return detail;
 }
 
-// Whether a limit that cannot be checked is exceeded is unknown. The type and `error`, which programs read, stay the
-// same.
+// If a limit cannot be checked, the title must not claim that it is exceeded. The type and `error` stay the same.
 std::string_view denied_title(const Decision& decision) {
   if (decision.decided_by == DecidedBy::closed || decision.decided_by == DecidedBy::overloaded)
     return "Limit cannot be checked";
@@ -59,69 +57,60 @@ std::string_view denied_title(const Decision& decision) {
 void begin_denied(std::string& body, int status, std::string_view title, std::string detail, std::string_view message) {
   body.append(problem_body({status, title, std::move(detail), kQuotaExceeded}));
   body.erase(body.rfind('}'));
-  body.append(",\"error\":\"Rate limit exceeded\",\"message\":");
-  append_json_text(body, message);
+  append_json_text(body.append(",\"error\":\"Rate limit exceeded\",\"message\":"), message);
   body.push_back(',');
 }
 
 // Returns the binding limit's decision with the wait that the client receives.
-Decision told(const Answer& answer) {
+Decision binding_decision(const Answer& answer) {
   Decision decision = answer.limits[answer.binding].decision;
   decision.retry_after = answer.retry_after;
   return decision;
 }
 
 void append_names(std::string& out, const LimitAnswer& limit) {
-  out.append("\"rule\":");
-  append_json_text(out, limit.rule);
-  out.append(",\"limit_text\":");
-  append_json_text(out, limit.quota);
-}
-
-void append_limit(std::string& out, const LimitAnswer& limit) {
-  out.push_back('{');
-  append_names(out, limit);
-  out.push_back(',');
-  append_decision_members(out, limit.decision);
-  out.push_back('}');
+  append_json_text(out.append("\"rule\":"), limit.rule);
+  append_json_text(out.append(",\"limit_text\":"), limit.quota);
 }
 
 void append_rules(std::string& out, const Answer& answer, ShownLimits shown) {
   if (const LimitAnswer* binding = answer.binding_limit()) {
-    append_decision_members(out, told(answer));
-    out.push_back(',');
-    append_names(out, *binding);
+    append_decision_members(out, binding_decision(answer));
+    append_names(out.append(","), *binding);
   } else {
     out.append("\"allowed\":").append(answer.allowed ? "true" : "false");
-    if (!answer.rule.empty()) {
-      out.append(",\"rule\":");
-      append_json_text(out, answer.rule);
-    }
+    if (!answer.rule.empty()) append_json_text(out.append(",\"rule\":"), answer.rule);
   }
-  out.append(",\"reason\":\"").append(to_string(answer.why)).append("\",\"limits\":[");
+  out.append(",\"reason\":\"").append(weir::to_string(answer.why)).append("\",\"limits\":[");
   bool is_first = true;
   for (const LimitAnswer& limit : answer.limits) {
     if (shown == ShownLimits::binding && &limit != answer.binding_limit()) continue;
-    if (!std::exchange(is_first, false)) out.push_back(',');
-    append_limit(out, limit);
+    append_names(out.append(std::exchange(is_first, false) ? "{" : ",{"), limit);
+    append_decision_members(out.append(","), limit.decision);
+    out.push_back('}');
   }
   out.append("]");
+}
+
+void deny_by_limit(std::string& body, int status, const LimitAnswer& limit, const Decision& decision,
+                   const std::string& before) {
+  begin_denied(body, status, denied_title(decision), before + denied_detail(*limit.limit, limit.cost, decision),
+               advice(limit.cost, decision));
+  body.append("\"violated-policies\":[");
 }
 
 void deny_by_rules(std::string& body, int status, const Answer& answer, ShownLimits shown) {
   const LimitAnswer* binding = answer.binding_limit();
   if (answer.why == Why::ambiguous_path) {
     return begin_denied(body, status, "Ambiguous path", "Servers interpret this path in too many different ways.",
-                        "Send the path in its plain form, without dots, '\\\\', ';' and escaped slashes");
+                        "Send the path in its plain form, without . and .. segments, '\\', ';' and escaped slashes");
   }
   if (binding == nullptr) {
     std::string detail =
         "Rule " + std::string(answer.rule) + " requires \"" + answer.missing + "\", which this request lacks.";
     return begin_denied(body, status, "Quota exceeded", std::move(detail), "Send it with \"" + answer.missing + "\"");
   }
-  std::string detail = std::string(binding->name) + ": " + denied_detail(*binding->limit, binding->cost, told(answer));
-  begin_denied(body, status, denied_title(told(answer)), std::move(detail), advice(binding->cost, told(answer)));
-  body.append("\"violated-policies\":[");
+  deny_by_limit(body, status, *binding, binding_decision(answer), std::string(binding->name) + ": ");
   bool is_first = true;
   for (const LimitAnswer& limit : answer.limits) {
     if (limit.decision.allowed || (shown == ShownLimits::binding && &limit != binding)) continue;
@@ -131,14 +120,15 @@ void deny_by_rules(std::string& body, int status, const Answer& answer, ShownLim
   body.append("],");
 }
 
-void deny_by_limit(std::string& body, int status, const LimitAnswer& limit) {
-  begin_denied(body, status, denied_title(limit.decision), denied_detail(*limit.limit, limit.cost, limit.decision),
-               advice(limit.cost, limit.decision));
-  body.append("\"violated-policies\":[\"default\"],");
-}
-
-bool is_allowed(const CheckOutcome& outcome) {
-  return outcome.by_rules != nullptr ? outcome.by_rules->allowed : outcome.by_limit->decision.allowed;
+void append_members(std::string& out, const CheckOutcome& outcome, ShownLimits shown) {
+  if (outcome.by_rules != nullptr) {
+    append_rules(out, *outcome.by_rules, shown);
+  } else {
+    append_decision_members(out, outcome.by_limit->decision);
+  }
+  if (outcome.id_name.empty()) return;
+  append_json_text(out.append(","), outcome.id_name);
+  append_json_text(out.append(":"), outcome.id);
 }
 
 }  // namespace
@@ -168,26 +158,11 @@ void write_fields(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyl
   append_rate_limit_fields(out.fields, {{&limit, 1}, 0, limit.decision.retry_after}, style, now);
 }
 
-namespace {
-
-void append_members(std::string& out, const CheckOutcome& outcome, ShownLimits shown) {
-  if (outcome.by_rules != nullptr) {
-    append_rules(out, *outcome.by_rules, shown);
-  } else {
-    append_decision_members(out, outcome.by_limit->decision);
-  }
-  if (outcome.id_name.empty()) return;
-  append_json_text(out.append(","), outcome.id_name);
-  append_json_text(out.append(":"), outcome.id);
-}
-
-}  // namespace
-
 void append_check(std::string& out, const CheckOutcome& outcome) { append_members(out, outcome, ShownLimits::all); }
 
 void write_check(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyle& style, Micros now, int deny_status) {
   write_fields(out, outcome, style, now);
-  const bool allowed = is_allowed(outcome);
+  const bool allowed = outcome.by_rules != nullptr ? outcome.by_rules->allowed : outcome.by_limit->decision.allowed;
   if (allowed) {
     out.body.append("{");
   } else {
@@ -196,7 +171,8 @@ void write_check(HttpAnswer& out, const CheckOutcome& outcome, const AnswerStyle
     if (outcome.by_rules != nullptr) {
       deny_by_rules(out.body, deny_status, *outcome.by_rules, style.limits);
     } else {
-      deny_by_limit(out.body, deny_status, *outcome.by_limit);
+      deny_by_limit(out.body, deny_status, *outcome.by_limit, outcome.by_limit->decision, "");
+      out.body.append("\"default\"],");
     }
   }
   append_members(out.body, outcome, allowed ? ShownLimits::all : style.limits);
@@ -209,4 +185,4 @@ void write_problem(HttpAnswer& out, int status, std::string_view title, std::str
   out.body = problem_body({status, title, std::string(detail)});
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -16,7 +16,7 @@
 #include "weir/policy.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::string_view kJsonType = "application/json";
 inline constexpr std::string_view kProblemType = "application/problem+json";
@@ -63,4 +63,4 @@ void append_check(std::string& out, const CheckOutcome& outcome);
 
 void write_problem(HttpAnswer& out, int status, std::string_view title, std::string_view detail);
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 Limit bucket() {
@@ -29,8 +29,8 @@ HttpAnswer check_answer(const Answer& by_rules, Micros now) {
 
 HttpAnswer check_answer(const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
   HttpAnswer answer;
-  const LimitAnswer told = nameless(limit, cost, decision);
-  write_check(answer, {.by_limit = &told}, {}, now);
+  const LimitAnswer limit_answer = nameless(limit, cost, decision);
+  write_check(answer, {.by_limit = &limit_answer}, {}, now);
   return answer;
 }
 
@@ -70,12 +70,12 @@ TEST(CheckAnswer, DoesNotCallALimitUsedUpThatCannotBeChecked) {
       << answer.body;
 }
 
-TEST(CheckAnswer, SpeaksOfOneSecondInTheSingular) {
+TEST(CheckAnswer, WritesOneSecondInTheSingular) {
   const HttpAnswer answer = check_answer(bucket(), 1, {false, 50, 0, Micros{1}, Micros{1}, Micros{0}}, Micros{0});
   EXPECT_NE(answer.body.find("\"Try again in 1 second\""), std::string::npos) << answer.body;
 }
 
-TEST(CheckAnswer, SaysThatAndWhyARequestCanNeverPass) {
+TEST(CheckAnswer, SaysWhyARequestCanNeverPass) {
   const HttpAnswer answer = check_answer(bucket(), 60, {false, 50, 50, kNever, Micros{0}, Micros{0}}, Micros{0});
   EXPECT_NE(answer.body.find("\"retry_after\":null"), std::string::npos) << answer.body;
   EXPECT_NE(answer.body.find("\"message\":\"This request can never be allowed: it costs 60, and the limit is 50\""),
@@ -92,8 +92,8 @@ TEST(CheckAnswer, NamesTheBoundOfALogThatMayBeFullOfEvents) {
   log.algorithm = Algorithm::sliding_log;
   log.permits = log.capacity = 100'000'000;
   log.period_us = 86'400'000'000;
-  const std::string told = "A sliding_log stores at most 65536 events, and is also full when it has that many.";
-  EXPECT_NE(check_answer(log, 1, crowded, Micros{0}).body.find(told), std::string::npos);
+  const std::string bound = "A sliding_log stores at most 65536 events, and is also full when it has that many.";
+  EXPECT_NE(check_answer(log, 1, crowded, Micros{0}).body.find(bound), std::string::npos);
   const Decision some_left{false, 100'000'000, 1, Micros{5'000'000}, Micros{60'000'000}, Micros{0}};
   EXPECT_EQ(check_answer(log, 2, some_left, Micros{0}).body.find("events"), std::string::npos);
   log.permits = log.capacity = 65'536;
@@ -102,7 +102,7 @@ TEST(CheckAnswer, NamesTheBoundOfALogThatMayBeFullOfEvents) {
   EXPECT_EQ(check_answer(bucket(), 1, crowded, Micros{0}).body.find("events"), std::string::npos);
 }
 
-TEST(CheckAnswer, TellsTheDelayOfAQueue) {
+TEST(CheckAnswer, ReportsTheDelayOfAQueue) {
   const HttpAnswer answer =
       check_answer(bucket(), 1, {true, 50, 40, Micros{0}, Micros{1'000'000}, Micros{900'000}}, Micros{0});
   EXPECT_NE(answer.body.find("\"delay\":0.9}"), std::string::npos) << answer.body;
@@ -136,7 +136,7 @@ struct ByRules {
   }
 };
 
-TEST(CheckAnswer, NamesTheRuleAndTheWindowOfADenial) {
+TEST(CheckAnswer, NamesTheRuleAndTheLimitOfADenial) {
   const ByRules by;
   const HttpAnswer answer = check_answer(by.answer, Micros{0});
   EXPECT_EQ(answer.status, 429);
@@ -173,7 +173,7 @@ TEST(CheckAnswer, NamesAllLimitsWhereTheConfigSaysSo) {
 }
 
 // A denial names no other limit, whether that denies too or is nearly used up.
-TEST(CheckAnswer, OfADenialNamesNoOtherRule) {
+TEST(CheckAnswer, NamesNoOtherRuleInADenial) {
   ByRules by;
   by.answer.limits[0].name = "secret-global: 10/second";
   by.answer.limits[0].rule = "secret-global";
@@ -186,7 +186,7 @@ TEST(CheckAnswer, OfADenialNamesNoOtherRule) {
 }
 
 // Only the caller reads the body, but proxies pass the header fields on.
-TEST(CheckAnswer, OfWhatPassesListsAllLimitsInTheBodyOnly) {
+TEST(CheckAnswer, ListsAllLimitsOfAnAllowedRequestInTheBodyOnly) {
   ByRules by;
   by.answer.allowed = by.answer.limits[1].decision.allowed = true;
   const HttpAnswer answer = check_answer(by.answer, Micros{0});
@@ -194,7 +194,7 @@ TEST(CheckAnswer, OfWhatPassesListsAllLimitsInTheBodyOnly) {
   EXPECT_EQ(answer.fields.find("10/second"), std::string::npos) << answer.fields;
 }
 
-TEST(CheckAnswer, SaysWhyThereIsNoLimitToTellOf) {
+TEST(CheckAnswer, SaysWhyNoLimitApplies) {
   Answer answer;
   answer.allowed = true;
   answer.why = Why::skipped;
@@ -217,8 +217,8 @@ TEST(CheckAnswer, DeniesWithTheStatusThatAProxyUnderstands) {
 TEST(CheckAnswer, CarriesAnId) {
   HttpAnswer answer;
   const Limit limit = bucket();
-  const LimitAnswer told = nameless(limit, 1, {true, 50, 49, Micros{0}, Micros{0}, Micros{0}});
-  write_check(answer, {.by_limit = &told, .id_name = "reservation", .id = "a\"b"}, {}, Micros{0});
+  const LimitAnswer limit_answer = nameless(limit, 1, {true, 50, 49, Micros{0}, Micros{0}, Micros{0}});
+  write_check(answer, {.by_limit = &limit_answer, .id_name = "reservation", .id = "a\"b"}, {}, Micros{0});
   EXPECT_TRUE(answer.body.ends_with(",\"delay\":0,\"reservation\":\"a\\\"b\"}\n")) << answer.body;
 }
 
@@ -228,12 +228,12 @@ TEST(CheckAnswer, NamesTheAttributeThatIsMissing) {
   answer.rule = "tenants";
   answer.missing = "tenant";
   answer.retry_after = kNever;
-  const HttpAnswer told = check_answer(answer, Micros{0});
-  EXPECT_EQ(told.status, 429);
-  EXPECT_NE(told.body.find("Rule tenants requires \\\"tenant\\\", which this request lacks."), std::string::npos)
-      << told.body;
-  EXPECT_NE(told.body.find("\"reason\":\"missing\""), std::string::npos);
+  const HttpAnswer denied = check_answer(answer, Micros{0});
+  EXPECT_EQ(denied.status, 429);
+  EXPECT_NE(denied.body.find("Rule tenants requires \\\"tenant\\\", which this request lacks."), std::string::npos)
+      << denied.body;
+  EXPECT_NE(denied.body.find("\"reason\":\"missing\""), std::string::npos);
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "protocol/request_cost.h"
-#include "protocol/wrong.h"
+#include "base/text.h"
+#include "protocol/request_error.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 enum Member : std::size_t {
@@ -194,7 +194,7 @@ class CheckReader {
       json_.go_back(begin);
       return wrong_type(kCost);
     }
-    const auto value = whole_number(number);
+    const auto value = base::to_number<std::int64_t>(number);
     if (!value) {
       return fails(ErrorCode::out_of_range, "\"cost\" is " + std::string(number.substr(0, 40)) +
                                                 "; the range is -2^53 to 2^53 (9007199254740992)");
@@ -226,10 +226,10 @@ class CheckReader {
     for (std::size_t member = 0; member < kMembers; ++member) {
       if ((shape_.known & bit(static_cast<Member>(member))) != 0) known.push_back(kTable[member].name);
     }
-    std::string message = "unknown member " + in_quotes(name) + "; ";
+    std::string message = "unknown member " + base::in_quotes(name) + "; ";
     // The response to /v1/reserve calls it that.
     if (name == "reservation" && (shape_.known & bit(kId)) != 0) return fails(message + "write \"id\"");
-    const std::string_view meant = nearest(name, known);
+    const std::string_view meant = base::nearest(name, known);
     if (!meant.empty()) return fails(message.append("did you mean ").append(in_double_quotes(meant)).append("?"));
     message += "known are";
     for (const std::string_view one : known) message.append(" ").append(in_double_quotes(one));
@@ -344,7 +344,7 @@ Result<bool> CheckList::begin() {
     if (json_.is_broken()) return broken();
     return wrong("\"checks\" is missing; " + expected + "{}");
   }
-  if (name != "checks") return wrong("unknown member " + in_quotes(name) + "; the only one is \"checks\"");
+  if (name != "checks") return wrong("unknown member " + base::in_quotes(name) + "; the only one is \"checks\"");
   if (json_.take('[')) return true;
   const std::string found = json_.found();
   if (json_.is_broken()) return broken();
@@ -355,7 +355,7 @@ Result<bool> CheckList::end() {
   std::string_view name;
   bool is_first = false;
   if (has_name_ && json_.next_member(name, is_first)) {
-    return wrong("unknown member " + in_quotes(name) + "; the only one is \"checks\"");
+    return wrong("unknown member " + base::in_quotes(name) + "; the only one is \"checks\"");
   }
   if (json_.is_broken()) return broken();
   if (json_.at_end()) return false;
@@ -382,4 +382,4 @@ Result<bool> CheckList::next(CheckItem& item, std::optional<Error>& wrong) {
   return true;
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

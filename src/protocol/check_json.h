@@ -20,7 +20,7 @@
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::size_t kJsonAttributesMax = 256;  // of headers, and of entries
 inline constexpr std::size_t kIdBytesMax = 64;
@@ -80,4 +80,4 @@ class CheckList {
   bool has_name_ = false;
 };
 
-}  // namespace weir
+}  // namespace weir::protocol

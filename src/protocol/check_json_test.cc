@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 // The result of parsing, with the texts that it refers to.
@@ -28,10 +28,10 @@ std::string error_of(std::string_view body, CheckShape shape = CheckShape::check
 }
 
 // Expects that the message contains each of these.
-void expect_told(std::string_view body, std::initializer_list<std::string_view> parts) {
+void expect_error(std::string_view body, std::initializer_list<std::string_view> parts) {
   const std::string message = error_of(body);
   for (const std::string_view part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos) << body.substr(0, 200) << "\n  was told: " << message;
+    EXPECT_NE(message.find(part), std::string::npos) << body.substr(0, 200) << "\n  error: " << message;
   }
 }
 
@@ -63,7 +63,7 @@ TEST(CheckJson, TakesACostOfAnySignUpTo2To53) {
   EXPECT_EQ(Read(R"({"key":"u","limit":"1/s","cost":-9007199254740992})").item.cost, -(std::int64_t{1} << 53));
   for (const char* cost : {"9007199254740993", "-9007199254740993", "9223372036854775807", "9223372036854775808",
                            "18446744073709551616", "-99999999999999999999", "123456789012345678901234567890"}) {
-    expect_told(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}", {"\"cost\"", cost, "2^53"});
+    expect_error(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}", {"\"cost\"", cost, "2^53"});
   }
 }
 
@@ -73,69 +73,69 @@ TEST(CheckJson, TakesAWholeNumberThatIsWrittenWithAPoint) {
 
 TEST(CheckJson, RefusesACostThatIsNoWholeNumber) {
   for (const char* cost : {"1.5", "1.01", "1e3", "-0.1", "1.0e1"}) {
-    expect_told(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}",
-                {"\"cost\" must be a whole number", "found the number", cost});
+    expect_error(std::string(R"({"key":"u","limit":"1/s","cost":)") + cost + "}",
+                 {"\"cost\" must be a whole number", "found the number", cost});
   }
 }
 
 TEST(CheckJson, NamesAMemberOfTheWrongType) {
-  expect_told(R"({"key":7,"limit":"1/s"})", {"\"key\" must be a string", "found the number 7"});
-  expect_told(R"({"key":"u","limit":100})", {"\"limit\" must be a string such as \"100/minute\"", "the number 100"});
-  expect_told(R"({"key":"u","limit":null})", {"\"limit\"", "found null"});
-  expect_told(R"({"key":"u","limit":["1/s"]})", {"\"limit\"", "found an array"});
-  expect_told(R"({"key":{"a":1},"limit":"1/s"})", {"\"key\"", "found an object"});
-  expect_told(R"({"key":true,"limit":"1/s"})", {"\"key\"", "found true"});
-  expect_told(R"({"key":"u","limit":"1/s","cost":"1"})", {"\"cost\"", "found the string '1'"});
-  expect_told(R"({"key":"u","limit":"1/s","algorithm":18446744073709551615})", {"\"algorithm\"", "the number 184467"});
+  expect_error(R"({"key":7,"limit":"1/s"})", {"\"key\" must be a string", "found the number 7"});
+  expect_error(R"({"key":"u","limit":100})", {"\"limit\" must be a string such as \"100/minute\"", "the number 100"});
+  expect_error(R"({"key":"u","limit":null})", {"\"limit\"", "found null"});
+  expect_error(R"({"key":"u","limit":["1/s"]})", {"\"limit\"", "found an array"});
+  expect_error(R"({"key":{"a":1},"limit":"1/s"})", {"\"key\"", "found an object"});
+  expect_error(R"({"key":true,"limit":"1/s"})", {"\"key\"", "found true"});
+  expect_error(R"({"key":"u","limit":"1/s","cost":"1"})", {"\"cost\"", "found the string '1'"});
+  expect_error(R"({"key":"u","limit":"1/s","algorithm":18446744073709551615})", {"\"algorithm\"", "the number 184467"});
 }
 
 TEST(CheckJson, SuggestsTheMemberThatWasMeant) {
-  expect_told(R"({"key":"u","limt":"1/s"})", {"unknown member 'limt'", "did you mean \"limit\"?"});
-  expect_told(R"({"Key":"u","limit":"1/s"})", {"unknown member 'Key'", "did you mean \"key\"?"});
-  expect_told(R"({"key":"u","limit":"1/s","frobnicate":1})", {"unknown member 'frobnicate'", "known are"});
-  expect_told("{\"" + std::string(100'000, 'x') + "\":1}", {"unknown member", "known are"});
+  expect_error(R"({"key":"u","limt":"1/s"})", {"unknown member 'limt'", "did you mean \"limit\"?"});
+  expect_error(R"({"Key":"u","limit":"1/s"})", {"unknown member 'Key'", "did you mean \"key\"?"});
+  expect_error(R"({"key":"u","limit":"1/s","frobnicate":1})", {"unknown member 'frobnicate'", "known are"});
+  expect_error("{\"" + std::string(100'000, 'x') + "\":1}", {"unknown member", "known are"});
 }
 
 TEST(CheckJson, RefusesAMemberGivenTwice) {
-  expect_told(R"({"key":"u","limit":"1/s","key":"v"})", {"\"key\" is given twice"});
-  expect_told(R"({"key":"u","cost":1,"limit":"1/s","\u0063ost":1})", {"\"cost\" is given twice"});
+  expect_error(R"({"key":"u","limit":"1/s","key":"v"})", {"\"key\" is given twice"});
+  expect_error(R"({"key":"u","cost":1,"limit":"1/s","\u0063ost":1})", {"\"cost\" is given twice"});
 }
 
 TEST(CheckJson, NamesWhatIsMissing) {
-  expect_told("{}", {"\"key\" is missing"});
-  expect_told(R"({"key":"u"})", {"\"limit\" is missing"});
-  expect_told("", {"the body is empty", "such as {"});
-  expect_told(" \n", {"the body is empty"});
+  expect_error("{}", {"\"key\" is missing"});
+  expect_error(R"({"key":"u"})", {"\"limit\" is missing"});
+  expect_error("", {"the body is empty", "such as {"});
+  expect_error(" \n", {"the body is empty"});
 }
 
 TEST(CheckJson, RefusesWhatIsNotOneObject) {
   for (const char* body : {"[]", "[1,2]", "1", "\"text\"", "null", "true", "1.5", "18446744073709551615"}) {
-    expect_told(body, {"the body must be an object such as"});
+    expect_error(body, {"the body must be an object such as"});
   }
   for (const char* body : {"{", "{\"key\"", "{\"key\":\"u\",}", "{'key':'u'}", "key=u&limit=1", "\x16\x03\x01",
                            "{\"key\":\"\xff\"}", "{\"key\":\"a\nb\"}", "nul"}) {
-    expect_told(body, {"the body is not JSON", "at byte"});
+    expect_error(body, {"the body is not JSON", "at byte"});
   }
-  expect_told(R"({"key":"u","limit":"1/s"}{})", {"unexpected text after the object, from byte 26"});
-  expect_told(R"({"key":"u","limit":"1/s"} x)", {"unexpected text after the object, from byte"});
+  expect_error(R"({"key":"u","limit":"1/s"}{})", {"unexpected text after the object, from byte 26"});
+  expect_error(R"({"key":"u","limit":"1/s"} x)", {"unexpected text after the object, from byte"});
 }
 
 TEST(CheckJson, BoundsTheKey) {
-  expect_told(R"({"key":"","limit":"1/s"})", {"\"key\": the key is empty"});
+  expect_error(R"({"key":"","limit":"1/s"})", {"\"key\": the key is empty"});
   const std::string longest(4096, 'k');
   EXPECT_EQ(error_of("{\"key\":\"" + longest + "\",\"limit\":\"1/s\"}"), "no error");
-  expect_told("{\"key\":\"" + longest + "k\",\"limit\":\"1/s\"}", {"\"key\": the key has 4097 bytes", "at most 4096"});
-  expect_told("{\"key\":\"" + std::string(1'000'000, 'k') + "\",\"limit\":\"1/s\"}", {"the key has 1000000 bytes"});
+  expect_error("{\"key\":\"" + longest + "k\",\"limit\":\"1/s\"}", {"\"key\": the key has 4097 bytes", "at most 4096"});
+  expect_error("{\"key\":\"" + std::string(1'000'000, 'k') + "\",\"limit\":\"1/s\"}", {"the key has 1000000 bytes"});
 }
 
 TEST(CheckJson, NamesTheAlgorithmThatWasMeant) {
-  expect_told(R"({"key":"u","limit":"1/s","algorithm":"tokenbucket"})", {"\"algorithm\": ", "token_bucket"});
+  expect_error(R"({"key":"u","limit":"1/s","algorithm":"tokenbucket"})", {"\"algorithm\": ", "token_bucket"});
 }
 
 TEST(CheckJson, BoundsAnId) {
   EXPECT_EQ(Read(R"({"key":"u","limit":"1/s","id":"order-7"})").item.id, "order-7");
-  expect_told(R"({"key":"u","limit":"1/s","id":""})", {"\"id\" has 0 bytes; give 1 to 64"});
-  expect_told(R"({"key":"u","limit":"1/s","id":")" + std::string(65, 'i') + "\"}", {"\"id\" has 65 bytes"});
+  expect_error(R"({"key":"u","limit":"1/s","id":""})", {"\"id\" has 0 bytes; give 1 to 64"});
+  expect_error(R"({"key":"u","limit":"1/s","id":")" + std::string(65, 'i') + "\"}", {"\"id\" has 65 bytes"});
 }
 
 TEST(CheckJson, KnowsWhatEachKindOfBodyNeeds) {
@@ -152,11 +152,11 @@ TEST(CheckJson, KnowsWhatEachKindOfBodyNeeds) {
             std::string::npos);
 }
 
-TEST(CheckJson, IsNotImpressedByDepth) {
-  expect_told(std::string(100'000, '['), {"must be an object"});
+TEST(CheckJson, ReportsDeepNestingLikeAnyWrongType) {
+  expect_error(std::string(100'000, '['), {"must be an object"});
   std::string nested = "{\"key\":";
   for (int i = 0; i < 50'000; ++i) nested += "{\"a\":";
-  expect_told(nested, {"\"key\" must be a string"});
+  expect_error(nested, {"\"key\" must be a string"});
 }
 
 TEST(CheckJson, ReadsARequestForTheRules) {
@@ -183,18 +183,18 @@ TEST(CheckJson, ReadsARequestForTheRules) {
 }
 
 TEST(CheckJson, TakesALimitOrTheRulesButNotBoth) {
-  expect_told(R"({"key":"u","limit":"1/s","user":"42"})", {"\"user\" is for rules", "one or the other"});
-  expect_told(R"({"user":"42","algorithm":"token_bucket"})", {"\"user\" is for rules"});
+  expect_error(R"({"key":"u","limit":"1/s","user":"42"})", {"\"user\" is for rules", "one or the other"});
+  expect_error(R"({"user":"42","algorithm":"token_bucket"})", {"\"user\" is for rules"});
 }
 
 TEST(CheckJson, RefusesHeadersThatAreNoTexts) {
-  expect_told(R"({"headers":"x"})", {"\"headers\" must be an object of strings", "found the string 'x'"});
-  expect_told(R"({"headers":{"a":1}})", {"\"headers\" must be an object of strings", "found the number 1"});
-  expect_told(R"({"entries":{"a":{"b":"c"}}})", {"\"entries\"", "found an object"});
-  expect_told(R"({"user":{"a":"b"}})", {"\"user\"", "found an object"});
+  expect_error(R"({"headers":"x"})", {"\"headers\" must be an object of strings", "found the string 'x'"});
+  expect_error(R"({"headers":{"a":1}})", {"\"headers\" must be an object of strings", "found the number 1"});
+  expect_error(R"({"entries":{"a":{"b":"c"}}})", {"\"entries\"", "found an object"});
+  expect_error(R"({"user":{"a":"b"}})", {"\"user\"", "found an object"});
   std::string many = R"({"headers":{)";
   for (int i = 0; i < 257; ++i) many += (i > 0 ? ",\"h" : "\"h") + std::to_string(i) + "\":\"\"";
-  expect_told(many + "}}", {"more than 256"});
+  expect_error(many + "}}", {"more than 256"});
 }
 
 // Returns the keys of a list, `wrong` for each invalid check, and finally the error of the whole list.
@@ -219,12 +219,12 @@ TEST(CheckList, ReadsAnArrayWithAndWithoutAName) {
   EXPECT_EQ(list_of(R"({"checks":[]})"), "");
 }
 
-TEST(CheckList, GoesOnBehindACheckThatIsWrong) {
+TEST(CheckList, ContinuesAfterAnInvalidCheck) {
   EXPECT_EQ(list_of(R"([{"key":"a","limit":"1/s"},7,{"kye":[{"a":[1,"]"]}]},"x",null,{"key":"c","limit":"1/s"}])"),
             "a wrong wrong wrong wrong c ");
 }
 
-TEST(CheckList, RefusesWhatIsNoListAsAWhole) {
+TEST(CheckList, RefusesABodyThatIsNotAList) {
   for (const char* body : {"", " "}) EXPECT_EQ(list_of(body).substr(0, 19), "! the body is empty") << body;
   for (const char* body : {"7", "\"x\"", "null"}) {
     EXPECT_EQ(list_of(body).substr(0, 36), "! the body must be an array of check") << body;
@@ -242,4 +242,4 @@ TEST(CheckList, RefusesWhatIsNoListAsAWhole) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

@@ -7,12 +7,12 @@
 #include "protocol/problem.h"
 #include "protocol/seconds.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 // Escapes unprintable bytes, which must not reach a terminal.
 std::string visible(const std::string& text) {
-  std::string out = in_quotes(text, text.size());
+  std::string out = base::in_quotes(text, text.size());
   return out.substr(1, out.size() - 2);
 }
 
@@ -61,7 +61,7 @@ std::string to_text(const Explanation& explanation) {
       out += "    " + state.quota + " (" + state.algorithm + "): " + state_text(state);
       out += name == explanation.binding ? "   <- binding\n" : "\n";
       out += "      worst case: " + state.worst_case + '\n';
-      if (!state.when_away.empty()) out += "      Redis unavailable: " + state.when_away + '\n';
+      if (!state.on_unavailable.empty()) out += "      Redis unavailable: " + state.on_unavailable + '\n';
     }
   }
   return out;
@@ -100,7 +100,7 @@ std::string to_json(const Explanation& explanation) {
       append_member(out, "limit_text", state.quota);
       append_member(out, "algorithm", state.algorithm);
       append_member(out, "worst_case", state.worst_case);
-      if (!state.when_away.empty()) append_member(out, "when_away", state.when_away);
+      if (!state.on_unavailable.empty()) append_member(out, "on_backend_error", state.on_unavailable);
       out += "\"cost\":" + std::to_string(state.cost) + ',';
       append_decision_members(out, state.decision);
       out += '}';
@@ -110,4 +110,4 @@ std::string to_json(const Explanation& explanation) {
   return out + "]}\n";
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

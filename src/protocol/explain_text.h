@@ -7,9 +7,9 @@
 
 #include "weir/explanation.h"
 
-namespace weir {
+namespace weir::protocol {
 
 std::string to_text(const Explanation& explanation);
 std::string to_json(const Explanation& explanation);
 
-}  // namespace weir
+}  // namespace weir::protocol

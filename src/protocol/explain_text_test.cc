@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 Explanation denied_login() {
@@ -76,14 +76,14 @@ TEST(ExplainText, IsOneJsonObjectForPrograms) {
       "\"delay\":0}]}]}\n");
 }
 
-TEST(ExplainText, SaysWhatAFleetLetsThroughWithoutRedis) {
+TEST(ExplainText, SaysWhatAFleetAllowsWithoutRedis) {
   Explanation out = denied_login();
-  out.rules[1].limits[0].when_away = "nothing passes (closed)";
+  out.rules[1].limits[0].on_unavailable = "nothing passes (closed)";
   EXPECT_NE(to_text(out).find("\n      Redis unavailable: nothing passes (closed)\n"), std::string::npos);
-  EXPECT_NE(to_json(out).find("\"when_away\":\"nothing passes (closed)\","), std::string::npos);
+  EXPECT_NE(to_json(out).find("\"on_backend_error\":\"nothing passes (closed)\","), std::string::npos);
 }
 
-TEST(ExplainText, SaysWhatHoldsWhileRedisIsAway) {
+TEST(ExplainText, SaysWhatAppliesWhileRedisIsUnavailable) {
   Explanation out = denied_login();
   Decision& decision = out.rules[1].limits[0].decision;
   decision.decided_by = DecidedBy::closed;
@@ -107,4 +107,4 @@ TEST(ExplainText, SaysNeverAndDelay) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

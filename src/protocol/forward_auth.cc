@@ -7,28 +7,23 @@
 #include "protocol/http1.h"
 #include "protocol/query.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
-// A value that several fields may carry, and that must be the same in all of them.
-struct Told {
-  std::string_view name;
-  std::string_view value;
-};
-
+// Each of the first three may come in several fields, and must be the same in all of them.
 struct Original {
-  Told uri, method, forwarded_host;
-  std::string_view host, api_key;
+  Attribute uri{}, method{}, forwarded_host{};
+  std::string_view host{}, api_key{};
 };
 
-Result<void> note(Told& told, const Attribute& field) {
-  if (!told.name.empty() && told.value != field.value) {
+Result<void> note(Attribute& noted, const Attribute& field) {
+  if (!noted.name.empty() && noted.value != field.value) {
     return fail(ErrorCode::invalid_argument,
-                std::string(told.name) + " is " + in_quotes(told.value) + ", but " + std::string(field.name) + " is " +
-                    in_quotes(field.value) +
+                std::string(noted.name) + " is " + base::in_quotes(noted.value) + ", but " + std::string(field.name) +
+                    " is " + base::in_quotes(field.value) +
                     "; let the proxy set one of them and remove the other from client requests");
   }
-  told = {field.name, field.value};
+  noted = field;
   return {};
 }
 
@@ -94,4 +89,4 @@ Result<Request> original_request(std::string_view method, std::string_view targe
   return request;
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -14,7 +14,7 @@
 #include "weir/request.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::string_view kForwardAuthPath = "/auth";
 
@@ -27,4 +27,4 @@ bool is_forward_auth(std::string_view path);
 Result<Request> original_request(std::string_view method, std::string_view target, std::span<const Attribute> fields,
                                  std::string_view peer);
 
-}  // namespace weir
+}  // namespace weir::protocol

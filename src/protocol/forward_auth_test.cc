@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 Request found(std::string_view target, const std::vector<Attribute>& fields) {
@@ -15,7 +15,7 @@ Request found(std::string_view target, const std::vector<Attribute>& fields) {
   return request.value_or(Request{});
 }
 
-TEST(ForwardAuth, IsAskedAtItsPathAndBelow) {
+TEST(ForwardAuth, IsThePathAuthAndEverythingBelowIt) {
   for (const char* path : {"/auth", "/auth/", "/auth/a/b"}) EXPECT_TRUE(is_forward_auth(path)) << path;
   for (const char* path : {"/", "/aut", "/authx", "/Auth", "/x/auth", ""}) EXPECT_FALSE(is_forward_auth(path)) << path;
 }
@@ -37,13 +37,13 @@ TEST(ForwardAuth, TakesTheOriginalFromTheFields) {
   EXPECT_EQ(request.cost, 1);
 }
 
-TEST(ForwardAuth, TakesTheCallItselfWithoutThem) {
+TEST(ForwardAuth, TakesTheCallItselfWithoutTheseFields) {
   const std::vector<Attribute> fields = {{"Host", "api.example.com"}};
   EXPECT_EQ(found("/auth/a/b?c=d", fields).path, "/a/b?c=d");
   EXPECT_EQ(found("http://weir/auth/a", fields).path, "/a");
   EXPECT_EQ(found("/auth/", fields).path, "/");
   EXPECT_EQ(found("/auth", fields).path, "/");
-  EXPECT_EQ(found("/auth?c=d", fields).path, "/") << "the query of /auth is not looked at";
+  EXPECT_EQ(found("/auth?c=d", fields).path, "/") << "the query of /auth is ignored";
   EXPECT_EQ(found("/auth", fields).method, "GET");
   EXPECT_EQ(found("/auth", fields).host, "api.example.com");
 }
@@ -62,4 +62,4 @@ TEST(ForwardAuth, RefusesFieldsThatContradictEachOther) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

@@ -4,32 +4,16 @@
 #include <array>
 
 #include "base/big_endian.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 constexpr std::array<std::string_view, 17> kStatuses = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
                                                         "9", "10", "11", "12", "13", "14", "15", "16"};
 
-// Returns the nanoseconds of a unit; 0 if it is unknown.
-std::int64_t timeout_unit_ns(char unit) {
-  switch (unit) {
-    case 'H':
-      return 3'600'000'000'000;
-    case 'M':
-      return 60'000'000'000;
-    case 'S':
-      return 1'000'000'000;
-    case 'm':
-      return 1'000'000;
-    case 'u':
-      return 1'000;
-    case 'n':
-      return 1;
-    default:
-      return 0;
-  }
-}
+constexpr std::string_view kTimeoutUnits = "HMSmun";
+constexpr std::int64_t kUnitNanoseconds[] = {3'600'000'000'000, 60'000'000'000, 1'000'000'000, 1'000'000, 1'000, 1};
 
 }  // namespace
 
@@ -41,7 +25,7 @@ GrpcMessage read_grpc_message(std::string_view bytes, std::size_t length_max) {
   if (bytes.empty()) return message;
   if (static_cast<unsigned char>(bytes[0]) > 1) return {.state = State::bad_flag};
   if (bytes.size() < kGrpcHeadBytes) return message;
-  message.length = static_cast<std::uint32_t>(big_endian(bytes.substr(1, 4)));
+  message.length = static_cast<std::uint32_t>(base::big_endian(bytes.substr(1, 4)));
   if (bytes[0] == 1) {
     message.state = State::compressed;
   } else if (message.length > length_max) {
@@ -68,15 +52,12 @@ void end_grpc_message(std::string& out, std::size_t begin) {
 std::optional<Micros> parse_grpc_timeout(std::string_view text) {
   constexpr std::size_t kDigitsMax = 8;
   if (text.size() < 2 || text.size() > kDigitsMax + 1) return std::nullopt;
-  const std::int64_t unit = timeout_unit_ns(text.back());
-  if (unit == 0) return std::nullopt;
-  std::int64_t count = 0;
-  for (const char c : text.substr(0, text.size() - 1)) {
-    if (c < '0' || c > '9') return std::nullopt;
-    count = count * 10 + (c - '0');
-  }
-  if (unit >= 1'000) return Micros{count * (unit / 1'000)};
-  return Micros{(count + 999) / 1'000};
+  const std::size_t place = kTimeoutUnits.find(text.back());
+  const auto count = base::to_number<std::uint32_t>(text.substr(0, text.size() - 1));
+  if (place == kTimeoutUnits.npos || !count) return std::nullopt;
+  const std::int64_t unit = kUnitNanoseconds[place];
+  if (unit >= 1'000) return Micros{*count * (unit / 1'000)};
+  return Micros{(std::int64_t{*count} + 999) / 1'000};
 }
 
 std::string percent_encoded(std::string_view text) {
@@ -94,4 +75,4 @@ std::string percent_encoded(std::string_view text) {
   return out;
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -12,7 +12,7 @@
 
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::protocol {
 
 enum class GrpcStatus : std::uint8_t {
   ok = 0,
@@ -68,4 +68,4 @@ std::optional<Micros> parse_grpc_timeout(std::string_view text);
 // Encodes `grpc-message`: every byte outside printable ASCII, and the percent sign, as %XX.
 std::string percent_encoded(std::string_view text);
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 using State = GrpcMessage::State;
@@ -62,7 +62,7 @@ TEST(GrpcTimeouts, AreReadInEveryUnit) {
   }
 }
 
-TEST(GrpcErrors, AreTextInPrintableLetters) {
+TEST(GrpcErrors, AreWrittenInPrintableAscii) {
   EXPECT_EQ(percent_encoded("plain text ~"), "plain text ~");
   EXPECT_EQ(percent_encoded("100%\n\xc3\xa4\x7f"), "100%25%0A%C3%A4%7F");
   EXPECT_EQ(to_string(GrpcStatus::ok), "0");
@@ -70,4 +70,4 @@ TEST(GrpcErrors, AreTextInPrintableLetters) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

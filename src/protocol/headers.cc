@@ -2,18 +2,20 @@
 #include "protocol/headers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <ctime>
 
-#include "base/digits.h"
+#include "base/text.h"
 #include "protocol/seconds.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 constexpr std::int64_t kFieldIntegerMax = 999'999'999'999'999;  // of a structured header field
 
 void append_field_integer(std::string& out, std::int64_t value) {
-  append_digits(out, std::clamp(value, std::int64_t{0}, kFieldIntegerMax));
+  base::append_digits(out, std::clamp(value, std::int64_t{0}, kFieldIntegerMax));
 }
 
 bool is_bucket(Algorithm algorithm) {
@@ -36,14 +38,6 @@ void append_window(std::string& out, const Limit& limit) {
 
 void append_quoted(std::string& out, std::string_view name) { out.append("\"").append(name).append("\""); }
 
-void append_policy(std::string& out, const Limit& limit, std::string_view name) {
-  append_quoted(out, name);
-  out.append(";q=");
-  append_field_integer(out, limit.capacity);
-  if (limit.algorithm == Algorithm::concurrency) out.append(";qu=\"concurrent-requests\"");
-  append_window(out, limit);
-}
-
 // Older forms have no names: `100;w=60`.
 void append_nameless_policies(std::string& out, std::span<const LimitAnswer> limits) {
   for (std::size_t i = 0; i < limits.size(); ++i) {
@@ -56,132 +50,145 @@ void append_nameless_policies(std::string& out, std::span<const LimitAnswer> lim
 void append_policies(std::string& out, std::span<const LimitAnswer> limits) {
   for (std::size_t i = 0; i < limits.size(); ++i) {
     if (i > 0) out.append(", ");
-    append_policy(out, *limits[i].limit, limits[i].name);
+    const Limit& limit = *limits[i].limit;
+    append_quoted(out, limits[i].name);
+    append_field_integer(out.append(";q="), limit.capacity);
+    if (limit.algorithm == Algorithm::concurrency) out.append(";qu=\"concurrent-requests\"");
+    append_window(out, limit);
   }
 }
 
 bool can_never_pass(const Decision& decision) { return !decision.allowed && decision.retry_after == kNever; }
 
-// Returns when waiting helps, 0 if never. Retry-After must not be earlier, so on a denial both have the same value.
+// Returns the seconds to wait until more permits are available; 0 if waiting does not help. Retry-After must not be
+// earlier, so on a denial both have the same value.
 std::int64_t more_after_seconds(const Decision& decision) {
   if (can_never_pass(decision)) return 0;
   return seconds_ceil(decision.allowed ? decision.reset_after : decision.retry_after);
 }
 
-// Clients expect X-RateLimit-Reset always. It is omitted only where it would promise a reset that never comes.
+// Clients expect X-RateLimit-Reset in every response. It is omitted only if there will be no reset.
 bool has_reset(const Decision& decision) {
   return decision.reset_after > Micros{0} || (decision.limit > 0 && !can_never_pass(decision));
 }
 
-// Where the fields go: into header lines, or into a list.
-struct Lines {
-  std::string& out;
-  std::string& begin(std::string_view name) { return out.append(name).append(": "); }
-  void end() { out.append("\r\n"); }
-};
-struct OneByOne {
-  std::vector<Header>& out;
-  std::string& begin(std::string_view name) { return out.emplace_back(Header{name, {}}).value; }
-  void end() {}
-};
+constexpr std::string_view kLineEnd = "\r\n";
 
-template <class Fields>
-void write_number(Fields& fields, std::string_view name, std::int64_t value) {
-  append_digits(fields.begin(name), value);
-  fields.end();
+std::string& begin_field(std::string& out, std::string_view name) { return out.append(name).append(": "); }
+
+void write_number(std::string& out, std::string_view name, std::int64_t value) {
+  base::append_digits(begin_field(out, name), value);
+  out.append(kLineEnd);
 }
 
-template <class Fields>
-void write_legacy(Fields& fields, const Decision& decision, Micros now) {
-  write_number(fields, "X-RateLimit-Limit", decision.limit);
-  write_number(fields, "X-RateLimit-Remaining", decision.remaining);
-  if (has_reset(decision)) write_number(fields, "X-RateLimit-Reset", seconds_ceil(now + decision.reset_after));
+void write_nameless_policies(std::string& out, std::span<const LimitAnswer> limits) {
+  append_nameless_policies(begin_field(out, "RateLimit-Policy"), limits);
+  out.append(kLineEnd);
 }
 
-// Drafts -03 and -06: one field per number. They differ in where the windows are.
-template <class Fields>
-void write_three(Fields& fields, const ToldLimits& told, const Decision& decision, bool has_policy_field) {
-  std::string& limit = fields.begin("RateLimit-Limit");
-  append_field_integer(limit, decision.limit);
-  if (!has_policy_field) append_nameless_policies(limit.append(", "), told.limits);
-  fields.end();
-  write_number(fields, "RateLimit-Remaining", decision.remaining);
-  write_number(fields, "RateLimit-Reset", more_after_seconds(decision));
-  if (!has_policy_field) return;
-  append_nameless_policies(fields.begin("RateLimit-Policy"), told.limits);
-  fields.end();
+void write_legacy(std::string& out, const Decision& decision, Micros now) {
+  write_number(out, "X-RateLimit-Limit", decision.limit);
+  write_number(out, "X-RateLimit-Remaining", decision.remaining);
+  if (has_reset(decision)) write_number(out, "X-RateLimit-Reset", seconds_ceil(now + decision.reset_after));
 }
 
-template <class Fields>
-void write_draft_07(Fields& fields, const ToldLimits& told, const Decision& decision) {
-  append_nameless_policies(fields.begin("RateLimit-Policy"), told.limits);
-  fields.end();
-  std::string& out = fields.begin("RateLimit").append("limit=");
-  append_field_integer(out, decision.limit);
+// Drafts -03 and -06 have one field for each number. Only -06 has a field for the windows.
+void write_three(std::string& out, const ReportedLimits& reported, const Decision& decision, bool has_policy_field) {
+  append_field_integer(begin_field(out, "RateLimit-Limit"), decision.limit);
+  if (!has_policy_field) append_nameless_policies(out.append(", "), reported.limits);
+  out.append(kLineEnd);
+  write_number(out, "RateLimit-Remaining", decision.remaining);
+  write_number(out, "RateLimit-Reset", more_after_seconds(decision));
+  if (has_policy_field) write_nameless_policies(out, reported.limits);
+}
+
+void write_draft_07(std::string& out, const ReportedLimits& reported, const Decision& decision) {
+  write_nameless_policies(out, reported.limits);
+  append_field_integer(begin_field(out, "RateLimit").append("limit="), decision.limit);
   append_field_integer(out.append(", remaining="), decision.remaining);
   append_field_integer(out.append(", reset="), more_after_seconds(decision));
-  fields.end();
+  out.append(kLineEnd);
 }
 
-template <class Fields>
-void write_draft_11(Fields& fields, const ToldLimits& told, const Decision& decision) {
-  append_policies(fields.begin("RateLimit-Policy"), told.limits);
-  fields.end();
-  std::string& out = fields.begin("RateLimit");
-  append_quoted(out, told.limits[told.binding].name);
+void write_draft_11(std::string& out, const ReportedLimits& reported, const Decision& decision) {
+  append_policies(begin_field(out, "RateLimit-Policy"), reported.limits);
+  out.append(kLineEnd);
+  append_quoted(begin_field(out, "RateLimit"), reported.limits[reported.binding].name);
   append_field_integer(out.append(";r="), decision.remaining);
   if (const std::int64_t wait = more_after_seconds(decision); wait > 0) append_field_integer(out.append(";t="), wait);
-  fields.end();
+  out.append(kLineEnd);
 }
 
-template <class Fields>
-void write_fields(Fields fields, ToldLimits told, const AnswerStyle& style, Micros now) {
-  if (style.limits == ShownLimits::binding) told = {told.limits.subspan(told.binding, 1), 0, told.retry_after};
-  Decision decision = told.limits[told.binding].decision;
-  decision.retry_after = told.retry_after;
-  if (style.x_ratelimit) write_legacy(fields, decision, now);
-  switch (style.rate_limit) {
-    case RateLimitFields::none:
-      break;
-    case RateLimitFields::draft_03:
-      write_three(fields, told, decision, false);
-      break;
-    case RateLimitFields::draft_06:
-      write_three(fields, told, decision, true);
-      break;
-    case RateLimitFields::draft_07:
-      write_draft_07(fields, told, decision);
-      break;
-    case RateLimitFields::draft_11:
-      write_draft_11(fields, told, decision);
-      break;
-  }
-  if (!style.retry_after || decision.allowed || can_never_pass(decision)) return;
-  write_number(fields, "Retry-After", std::max<std::int64_t>(1, seconds_ceil(decision.retry_after)));
+std::tm utc_of(Micros time) {
+  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(time).count();
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return parts;
+}
+
+void append_padded(std::string& out, std::string_view before, std::int64_t value, std::size_t width = 2) {
+  const std::string digits = std::to_string(value);
+  out.append(before).append(width - std::min(width, digits.size()), '0').append(digits);
+}
+
+void append_clock(std::string& out, const std::tm& at) {
+  append_padded(out, "", at.tm_hour);
+  append_padded(out, ":", at.tm_min);
+  append_padded(out, ":", at.tm_sec);
 }
 
 }  // namespace
 
-std::string policy_field(const Limit& limit, std::string_view name) {
-  std::string field;
-  append_policy(field, limit, name);
-  return field;
+void append_rate_limit_fields(std::string& out, ReportedLimits reported, const AnswerStyle& style, Micros now) {
+  if (style.limits == ShownLimits::binding) {
+    reported = {reported.limits.subspan(reported.binding, 1), 0, reported.retry_after};
+  }
+  Decision decision = reported.limits[reported.binding].decision;
+  decision.retry_after = reported.retry_after;
+  if (style.x_ratelimit) write_legacy(out, decision, now);
+  switch (style.rate_limit) {
+    case RateLimitFields::none:
+      break;
+    case RateLimitFields::draft_03:
+      write_three(out, reported, decision, false);
+      break;
+    case RateLimitFields::draft_06:
+      write_three(out, reported, decision, true);
+      break;
+    case RateLimitFields::draft_07:
+      write_draft_07(out, reported, decision);
+      break;
+    case RateLimitFields::draft_11:
+      write_draft_11(out, reported, decision);
+      break;
+  }
+  if (!style.retry_after || decision.allowed || can_never_pass(decision)) return;
+  write_number(out, "Retry-After", std::max<std::int64_t>(1, seconds_ceil(decision.retry_after)));
 }
 
-void append_rate_limit_fields(std::string& out, const ToldLimits& told, const AnswerStyle& style, Micros now) {
-  write_fields(Lines{out}, told, style, now);
+// Not by strftime(), whose names of days and months depend on the locale.
+std::string http_date(Micros now) {
+  static constexpr std::string_view kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static constexpr std::string_view kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                 "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const std::tm at = utc_of(now);
+  std::string out(kDays[at.tm_wday]);
+  append_padded(out, ", ", at.tm_mday);
+  out.append(" ").append(kMonths[at.tm_mon]).append(" ").append(std::to_string(at.tm_year + 1900)).append(" ");
+  append_clock(out, at);
+  return out.append(" GMT");
 }
 
-std::vector<Header> rate_limit_headers(const ToldLimits& told, const AnswerStyle& style, Micros now) {
-  std::vector<Header> headers;
-  headers.reserve(8);  // no element may move while its value is written
-  write_fields(OneByOne{headers}, told, style, now);
-  return headers;
+std::string rfc3339(Micros time) {
+  const std::tm at = utc_of(time);
+  std::string out = std::to_string(at.tm_year + 1900);
+  append_padded(out, "-", at.tm_mon + 1);
+  append_padded(out, "-", at.tm_mday);
+  out.append("T");
+  append_clock(out, at);
+  const auto rest = time - std::chrono::floor<std::chrono::seconds>(time);
+  append_padded(out, ".", rest.count() / 1'000, 3);
+  return out.append("Z");
 }
 
-std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decision, Micros now) {
-  const LimitAnswer alone{kPolicyName, {}, {}, &limit, 1, decision};
-  return rate_limit_headers({{&alone, 1}, 0, decision.retry_after}, {}, now);
-}
-
-}  // namespace weir
+}  // namespace weir::protocol

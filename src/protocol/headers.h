@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "weir/answer.h"
 #include "weir/clock.h"
@@ -17,18 +16,13 @@
 #include "weir/policy.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::string_view kPolicyName = "default";  // the name of a limit without one
 
-struct Header {
-  std::string_view name;  // a literal
-  std::string value;
-};
-
 // The limits of a request. `RateLimit-Policy` names the binding limit, or all if AnswerStyle::limits says so. The
 // other fields describe the binding limit.
-struct ToldLimits {
+struct ReportedLimits {
   std::span<const LimitAnswer> limits;  // not empty; names are printable ASCII without quotes or backslashes
   std::size_t binding = 0;
   Micros retry_after{0};  // may be later than that of the binding limit
@@ -36,18 +30,14 @@ struct ToldLimits {
 
 // append_rate_limit_fields()
 //
-// Appends header lines, each with its CR LF.
-void append_rate_limit_fields(std::string& out, const ToldLimits& told, const AnswerStyle& style, Micros now);
-
-// The same as a list of fields.
-std::vector<Header> rate_limit_headers(const ToldLimits& told, const AnswerStyle& style, Micros now);
-std::vector<Header> rate_limit_headers(const Limit& limit, const Decision& decision, Micros now);
-
-// Returns `"steps: 50/5s";q=50;w=5`: the quota and its window. A bucket's window is the time to fill an empty bucket.
-// Calendar limits have no `w`, because their windows vary.
-std::string policy_field(const Limit& limit, std::string_view name = kPolicyName);
+// Appends header lines, each with its CR LF. A policy such as `"steps: 50/5s";q=50;w=5` is the limit and its window. A
+// bucket's window is the time to fill an empty bucket. Calendar limits have no `w`, because their windows vary.
+void append_rate_limit_fields(std::string& out, ReportedLimits reported, const AnswerStyle& style, Micros now);
 
 // "Sun, 06 Nov 1994 08:49:37 GMT"
 std::string http_date(Micros now);
 
-}  // namespace weir
+// As logs and the admin API have it: 2026-11-16T07:00:00.123Z.
+std::string rfc3339(Micros time);
+
+}  // namespace weir::protocol

@@ -6,10 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/rfc3339.h"
 #include "protocol/seconds.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 Limit bucket(std::int64_t capacity, std::int64_t rate, std::int64_t weight) {
@@ -29,18 +28,31 @@ Limit window(std::int64_t permits, std::int64_t period_us) {
   return limit;
 }
 
-std::string field(const std::vector<Header>& headers, std::string_view name) {
-  for (const Header& header : headers) {
-    if (header.name == name) return header.value;
+const Micros kNow{1'794'747'404'000'001};
+
+// Writes a limit without a name in the default style, as header lines.
+std::string lines(const Limit& limit, const Decision& decision) {
+  const LimitAnswer alone{kPolicyName, {}, {}, &limit, 1, decision};
+  std::string out;
+  append_rate_limit_fields(out, {{&alone, 1}, 0, decision.retry_after}, {}, kNow);
+  return out;
+}
+
+// Returns the value of a field among header lines.
+std::string field(std::string_view rest, std::string_view name) {
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find("\r\n"));
+    if (line.starts_with(std::string(name) + ": ")) return std::string(line.substr(name.size() + 2));
+    rest.remove_prefix(line.size() + 2);
   }
   return "absent";
 }
 
-const Micros kNow{1'794'747'404'000'001};
+std::string policy_of(const Limit& limit) { return field(lines(limit, {}), "RateLimit-Policy"); }
 
-TEST(Headers, SayInEveryDialectWhatAnAllowedRequestHasLeft) {
+TEST(Headers, SayInEveryDialectHowManyPermitsRemain) {
   const Decision decision{true, 50, 49, Micros{0}, Micros{100'000}, Micros{0}};
-  const auto headers = rate_limit_headers(bucket(50, 1, 100'000), decision, kNow);
+  const auto headers = lines(bucket(50, 1, 100'000), decision);
   EXPECT_EQ(field(headers, "X-RateLimit-Limit"), "50");
   EXPECT_EQ(field(headers, "X-RateLimit-Remaining"), "49");
   EXPECT_EQ(field(headers, "X-RateLimit-Reset"), "1794747405");
@@ -49,9 +61,9 @@ TEST(Headers, SayInEveryDialectWhatAnAllowedRequestHasLeft) {
   EXPECT_EQ(field(headers, "Retry-After"), "absent");
 }
 
-TEST(Headers, TellADeniedRequestWhenToComeBack) {
+TEST(Headers, SayOnADenialWhenToRetry) {
   const Decision decision{false, 100, 0, Micros{11'000'001}, Micros{60'000'000}, Micros{0}};
-  const auto headers = rate_limit_headers(window(100, 60'000'000), decision, kNow);
+  const auto headers = lines(window(100, 60'000'000), decision);
   EXPECT_EQ(field(headers, "Retry-After"), "12");
   EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=0;t=12");  // Retry-After may not be earlier than t
   EXPECT_EQ(field(headers, "RateLimit-Policy"), "\"default\";q=100;w=60");
@@ -60,30 +72,29 @@ TEST(Headers, TellADeniedRequestWhenToComeBack) {
 
 TEST(Headers, NeverSayZeroSecondsOnADenial) {
   const Decision decision{false, 1, 0, Micros{1}, Micros{1}, Micros{0}};
-  EXPECT_EQ(field(rate_limit_headers(window(1, 1'000), decision, kNow), "Retry-After"), "1");
+  EXPECT_EQ(field(lines(window(1, 1'000), decision), "Retry-After"), "1");
 }
 
 TEST(Headers, HaveNoRetryAfterForWhatCanNeverPass) {
   const Decision decision{false, 50, 49, kNever, Micros{100'000}, Micros{0}};
-  const auto headers = rate_limit_headers(bucket(50, 1, 100'000), decision, kNow);
+  const auto headers = lines(bucket(50, 1, 100'000), decision);
   EXPECT_EQ(field(headers, "Retry-After"), "absent");
   EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=49") << "waiting does not help";
   EXPECT_EQ(field(headers, "X-RateLimit-Reset"), "1794747405") << "but the key has something to reset";
 }
 
 TEST(Headers, PromiseNothingWhereThereIsNothingToReset) {
-  const auto untouched =
-      rate_limit_headers(window(50, 60'000'000), {false, 50, 50, kNever, Micros{0}, Micros{0}}, kNow);
+  const auto untouched = lines(window(50, 60'000'000), {false, 50, 50, kNever, Micros{0}, Micros{0}});
   EXPECT_EQ(field(untouched, "RateLimit"), "\"default\";r=50");
   EXPECT_EQ(field(untouched, "X-RateLimit-Reset"), "absent");
   const Decision denied{false, 0, 0, kNever, Micros{0}, Micros{0}}, peeked{true, 0, 0, Micros{0}, Micros{0}, Micros{0}};
   for (const Decision& zero : {denied, peeked}) {
-    const auto headers = rate_limit_headers(window(0, 60'000'000), zero, kNow);
+    const auto headers = lines(window(0, 60'000'000), zero);
     EXPECT_EQ(field(headers, "RateLimit"), "\"default\";r=0");
     EXPECT_EQ(field(headers, "X-RateLimit-Reset"), "absent");
     EXPECT_EQ(field(headers, "X-RateLimit-Limit"), "0");
   }
-  const auto full = rate_limit_headers(window(50, 60'000'000), {true, 50, 50, Micros{0}, Micros{0}, Micros{0}}, kNow);
+  const auto full = lines(window(50, 60'000'000), {true, 50, 50, Micros{0}, Micros{0}, Micros{0}});
   EXPECT_EQ(field(full, "RateLimit"), "\"default\";r=50");
   EXPECT_EQ(field(full, "X-RateLimit-Reset"), "1794747405") << "clients of this dialect expect it always";
 }
@@ -101,7 +112,7 @@ std::string lines(RateLimitFields fields, bool x_ratelimit, bool retry_after, co
   return out;
 }
 
-TEST(Headers, SpeakEachFormOfTheDraft) {
+TEST(Headers, HaveEachFormOfTheDraft) {
   const Decision left{true, 1000, 50, Micros{0}, Micros{4'000'001}, Micros{0}};
   EXPECT_EQ(lines(RateLimitFields::draft_03, false, true, left),
             "RateLimit-Limit: 1000, 100;w=60, 1000;w=3600\r\nRateLimit-Remaining: 50\r\nRateLimit-Reset: 5\r\n");
@@ -141,16 +152,16 @@ TEST(Headers, SendRetryAfterUnlessTheStyleHasNone) {
 }
 
 TEST(Headers, DescribeThePolicyOfEachKindOfLimit) {
-  EXPECT_EQ(policy_field(window(5, 1'000)), "\"default\";q=5;w=1");
-  EXPECT_EQ(policy_field(window(5, 1'000'001)), "\"default\";q=5;w=2");
-  EXPECT_EQ(policy_field(bucket(10, 3, 1'000'000)), "\"default\";q=10;w=4");
-  EXPECT_EQ(policy_field(bucket(0, 1, 1'000'000)), "\"default\";q=0;w=1");
+  EXPECT_EQ(policy_of(window(5, 1'000)), "\"default\";q=5;w=1");
+  EXPECT_EQ(policy_of(window(5, 1'000'001)), "\"default\";q=5;w=2");
+  EXPECT_EQ(policy_of(bucket(10, 3, 1'000'000)), "\"default\";q=10;w=4");
+  EXPECT_EQ(policy_of(bucket(0, 1, 1'000'000)), "\"default\";q=0;w=1");
   Limit concurrent = window(20, 60'000'000);
   concurrent.algorithm = Algorithm::concurrency;
-  EXPECT_EQ(policy_field(concurrent), "\"default\";q=20;qu=\"concurrent-requests\"");
+  EXPECT_EQ(policy_of(concurrent), "\"default\";q=20;qu=\"concurrent-requests\"");
 }
 
-TEST(Headers, WriteDatesAsHttpWantsThem) {
+TEST(Headers, WriteDatesAsHttpRequires) {
   EXPECT_EQ(http_date(Micros{784'111'777'000'000}), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(http_date(Micros{0}), "Thu, 01 Jan 1970 00:00:00 GMT");
   EXPECT_EQ(http_date(Micros{1'709'251'199'999'999}), "Thu, 29 Feb 2024 23:59:59 GMT");
@@ -186,4 +197,4 @@ TEST(Seconds, AreWrittenForPeople) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <optional>
 
-#include "base/characters.h"
 #include "base/nearest.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 constexpr bool is_token_byte(unsigned char c) {
@@ -30,7 +30,8 @@ constexpr std::array<bool, 256> kToken = [] {
 bool is_token(char c) { return kToken[static_cast<unsigned char>(c)]; }
 bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
 
-// Marks the highest bit of each of eight bytes that may be a control character. The first mark is one, or a tab.
+// Marks the highest bit of each of eight bytes that may be a control character. The byte of the first mark is a control
+// character or a tab; later marks may be wrong.
 std::uint64_t marked_controls(const char* at) {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   std::uint64_t word = 0;
@@ -89,9 +90,7 @@ HttpRead not_http(std::string_view input, HttpRefusal& refusal, std::string_view
     return refuse(refusal, "this looks like HTTP/2, but this port speaks HTTP/1.1; use HTTP/1.1");
   }
   if (input.starts_with('*') || input.starts_with("PING") || input.starts_with("HELLO") || input.starts_with("CL.")) {
-    return refuse(refusal,
-                  "this looks like RESP, but this port speaks HTTP/1.1; use the RESP port for "
-                  "Redis clients");
+    return refuse(refusal, "this looks like RESP, but this port speaks HTTP/1.1; use the RESP port for Redis clients");
   }
   return refuse(refusal, "this is not HTTP/1.1: " + std::string(why));
 }
@@ -133,10 +132,10 @@ HttpRead read_request_line(Cursor& cursor, HttpHead& head, HttpRefusal& refusal)
   head.method = line.substr(0, method_end);
   head.target = line.substr(method_end + 1, target_end - method_end - 1);
   const std::string_view version = line.substr(target_end + 1);
-  if (std::ranges::any_of(head.target, is_blank)) return not_http(text, refusal, "the path has a space or tab");
+  if (std::ranges::any_of(head.target, base::is_blank)) return not_http(text, refusal, "the path has a space or tab");
   head.is_http10 = version == "HTTP/1.0";
   if (head.is_http10 || version == "HTTP/1.1") return HttpRead::done;
-  return not_http(text, refusal, "the version is " + in_quotes(version));
+  return not_http(text, refusal, "the version is " + base::in_quotes(version));
 }
 
 // Reads the field at the cursor, or the empty line at the end, which gives an empty name.
@@ -151,9 +150,9 @@ HttpRead read_field(Cursor& cursor, Attribute& field, HttpRefusal& refusal) {
   if (end == begin) return HttpRead::done;
   if (field.name.empty() || cursor.text[name_end] != ':') {
     return refuse(refusal, "a header line is not a field such as Host: example.com: " +
-                               in_quotes(cursor.text.substr(begin, end - begin)));
+                               base::in_quotes(cursor.text.substr(begin, end - begin)));
   }
-  field.value = trimmed(cursor.text.substr(name_end + 1, end - name_end - 1));
+  field.value = base::trimmed(cursor.text.substr(name_end + 1, end - name_end - 1));
   return HttpRead::done;
 }
 
@@ -167,7 +166,7 @@ struct Framing {
 void note_connection(std::string_view value, Framing& framing) {
   while (true) {
     const std::size_t comma = value.find(',');
-    const std::string_view option = trimmed(value.substr(0, comma));
+    const std::string_view option = base::trimmed(value.substr(0, comma));
     if (equals_ignoring_case(option, "close")) framing.says_close = true;
     if (equals_ignoring_case(option, "keep-alive")) framing.says_keep_alive = true;
     if (comma == value.npos) return;
@@ -203,16 +202,6 @@ void note(const Attribute& field, Framing& framing) {
   }
 }
 
-std::optional<std::size_t> parse_length(std::string_view text) {
-  if (text.empty() || text.size() > 18) return std::nullopt;
-  std::size_t value = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return std::nullopt;
-    value = value * 10 + static_cast<std::size_t>(c - '0');
-  }
-  return value;
-}
-
 HttpRead take_coding(const Framing& framing, HttpHead& head, HttpRefusal& refusal) {
   if (head.is_http10) return refuse(refusal, "HTTP/1.0 does not support Transfer-Encoding; send Content-Length");
   if (framing.lengths > 0) return refuse(refusal, "send Transfer-Encoding or Content-Length, not both");
@@ -221,10 +210,10 @@ HttpRead take_coding(const Framing& framing, HttpHead& head, HttpRefusal& refusa
     head.body = HttpBody::chunked;
     return HttpRead::done;
   }
-  std::string detail = "the only supported Transfer-Encoding is chunked, found " + in_quotes(value);
+  std::string detail = "the only supported Transfer-Encoding is chunked, found " + base::in_quotes(value);
   const std::string_view first = value.substr(0, value.find(','));
-  const bool is_chunked_last = framing.codings == 1 && lower(value).ends_with("chunked") &&
-                               first.size() < value.size() && lower(first) != "chunked";
+  const bool is_chunked_last = framing.codings == 1 && base::lower(value).ends_with("chunked") &&
+                               first.size() < value.size() && base::lower(first) != "chunked";
   if (is_chunked_last) return refuse(refusal, 501, "Not implemented", std::move(detail));
   return refuse(refusal, std::move(detail));
 }
@@ -240,35 +229,25 @@ HttpRead take_framing(const Framing& framing, HttpHead& head, HttpRefusal& refus
   if (framing.codings > 0) return take_coding(framing, head, refusal);
   if (framing.lengths == 0) return HttpRead::done;
   if (framing.lengths > 1) return refuse(refusal, "the header has more than one Content-Length; send one");
-  const auto length = parse_length(framing.length);
-  if (!length) return refuse(refusal, "Content-Length is not a number of bytes: " + in_quotes(framing.length));
+  const auto length = base::to_number<std::size_t>(framing.length);
+  if (!length || framing.length.size() > 18)
+    return refuse(refusal, "Content-Length is not a number of bytes: " + base::in_quotes(framing.length));
   head.body = *length > 0 ? HttpBody::sized : HttpBody::none;
   head.body_size = *length;
   return HttpRead::done;
 }
 
-// If the bound is reached, the rest cannot arrive within it.
+// Returns the error if the input already has as many bytes as a header may have.
 HttpRead more(const Cursor& cursor, std::size_t header_max, HttpRefusal& refusal) {
   return cursor.text.size() == header_max ? too_much_header(header_max, refusal) : HttpRead::need_more;
 }
 
 }  // namespace
 
-bool equals_ignoring_case(std::string_view text, std::string_view in_small_letters) {
-  if (text.size() != in_small_letters.size()) return false;
-  const char* const a = text.data();
-  const char* const b = in_small_letters.data();
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (lower(a[i]) != b[i]) return false;
-  }
-  return true;
-}
-
 std::string_view field_of(const std::vector<Attribute>& fields, std::string_view name) {
-  for (const Attribute& field : fields) {
-    if (equals_ignoring_case(field.name, name)) return field.value;
-  }
-  return {};
+  const auto found =
+      std::ranges::find_if(fields, [&](const Attribute& field) { return equals_ignoring_case(field.name, name); });
+  return found == fields.end() ? std::string_view() : found->value;
 }
 
 HttpRead read_head(std::string_view input, HttpHead& head, HttpRefusal& refusal, const HttpBounds& bounds) {
@@ -303,17 +282,16 @@ HttpRead ChunkedBody::read_size(std::string_view line, std::size_t body_max, std
   const std::string_view digits = line.substr(0, line.find_first_of("; \t"));
   const std::size_t behind = line.find_first_not_of(" \t", digits.size());
   if (behind != line.npos && line[behind] != ';') {
-    return refuse(refusal, "unexpected text after the size of a chunk: " + in_quotes(line));
+    return refuse(refusal, "unexpected text after the size of a chunk: " + base::in_quotes(line));
   }
   std::size_t size = 0;
   for (const char c : digits) {
-    const char low = lower(c);
-    const bool is_digit = c >= '0' && c <= '9';
-    if (!is_digit && (low < 'a' || low > 'f')) return refuse(refusal, "a chunk has no size: " + in_quotes(line));
-    if (size >> 40 != 0) return refuse(refusal, "a chunk is too large: " + in_quotes(line));
-    size = size * 16 + static_cast<std::size_t>(is_digit ? c - '0' : low - 'a' + 10);
+    const int digit = base::hex_digit(c);
+    if (digit < 0) return refuse(refusal, "a chunk has no size: " + base::in_quotes(line));
+    if (size >> 40 != 0) return refuse(refusal, "a chunk is too large: " + base::in_quotes(line));
+    size = size * 16 + static_cast<std::size_t>(digit);
   }
-  if (digits.empty()) return refuse(refusal, "a chunk has no size: " + in_quotes(line));
+  if (digits.empty()) return refuse(refusal, "a chunk has no size: " + base::in_quotes(line));
   if (size > body_max - so_far) {
     refusal = body_too_large(body_max);
     return HttpRead::refused;
@@ -328,7 +306,7 @@ HttpRead ChunkedBody::read_trailer(std::string_view line, std::size_t header_max
   if (trailer_bytes_ > header_max) return too_much_header(header_max, refusal);
   const auto name_end = std::ranges::find_if_not(line, is_token);
   if (name_end != line.begin() && name_end != line.end() && *name_end == ':') return HttpRead::done;
-  return refuse(refusal, "a trailer line is not a field: " + in_quotes(line));
+  return refuse(refusal, "a trailer line is not a field: " + base::in_quotes(line));
 }
 
 HttpRead ChunkedBody::read(std::string_view input, std::size_t body_max, std::string& body, std::size_t& consumed,
@@ -367,4 +345,4 @@ HttpRead ChunkedBody::read(std::string_view input, std::size_t body_max, std::st
   }
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -6,15 +6,17 @@
 // any thread may call it. Tested by http1_test.cc and fuzz/http1_request.cc.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/nearest.h"
 #include "weir/request.h"
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::size_t kHttpHeaderMax = std::size_t{8} << 10;
 inline constexpr std::size_t kHttpFieldsMax = 100;
@@ -55,7 +57,10 @@ HttpRefusal body_too_large(std::size_t body_max);
 // Returns the value of the first field of this name, which must be in lower case. Empty if there is none.
 std::string_view field_of(const std::vector<Attribute>& fields, std::string_view name);
 
-bool equals_ignoring_case(std::string_view text, std::string_view in_small_letters);
+inline bool equals_ignoring_case(std::string_view text, std::string_view in_lower_case) {
+  return std::equal(text.begin(), text.end(), in_lower_case.begin(), in_lower_case.end(),
+                    [](char a, char b) { return base::lower(a) == b; });
+}
 
 // Decodes a chunked body as its bytes arrive.
 class ChunkedBody {
@@ -76,4 +81,4 @@ class ChunkedBody {
   std::size_t trailer_bytes_ = 0;
 };
 
-}  // namespace weir
+}  // namespace weir::protocol

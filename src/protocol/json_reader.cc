@@ -5,11 +5,11 @@
 #include <charconv>
 #include <utility>
 
-#include "base/characters.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 // Characters that need no special handling in a text: ASCII except quotes, backslashes and control characters.
@@ -55,39 +55,25 @@ bool JsonReader::skip_plain() {
 
 bool JsonReader::read_text(std::string_view& text) {
   if (!take('"')) return broken("expected a string in double quotes");
-  const std::size_t begin = at_;
+  std::size_t begin = at_;     // of the part that is not in `out`
+  std::string* out = nullptr;  // only if there are escapes
   while (skip_plain()) {
     const char c = input_[at_];
     if (c == '"') {
       text = input_.substr(begin, at_++ - begin);
-      return true;
-    }
-    if (c == '\\') return read_escaped(begin, text);
-    if (static_cast<unsigned char>(c) < 0x20) return broken("a string has a control character");
-    const std::size_t length = utf8_length(input_.substr(at_));
-    if (length == 0) return broken("a string is not UTF-8");
-    at_ += length;
-  }
-  return broken("a string does not end");
-}
-
-bool JsonReader::read_escaped(std::size_t begin, std::string_view& text) {
-  std::string& out = texts_.emplace_back(input_.substr(begin, at_ - begin));
-  while (at_ < input_.size()) {
-    const char c = input_[at_];
-    if (c == '"') {
-      ++at_;
-      text = out;
+      if (out != nullptr) text = out->append(text);
       return true;
     }
     if (c == '\\') {
-      if (!read_escape(out)) return false;
+      if (out == nullptr) out = &texts_.emplace_back();
+      out->append(input_.substr(begin, at_ - begin));
+      if (!read_escape(*out)) return false;
+      begin = at_;
       continue;
     }
     if (static_cast<unsigned char>(c) < 0x20) return broken("a string has a control character");
-    const std::size_t length = utf8_length(input_.substr(at_));
+    const std::size_t length = base::utf8_length(input_.substr(at_));
     if (length == 0) return broken("a string is not UTF-8");
-    out.append(input_.substr(at_, length));
     at_ += length;
   }
   return broken("a string does not end");
@@ -117,20 +103,20 @@ bool JsonReader::read_unicode(std::string& out) {
   const auto code = read_hex();
   if (!code) return broken("\\u must be followed by four hexadecimal digits");
   if (*code < 0xD800 || *code > 0xDFFF) {
-    append_utf8(out, *code);
+    base::append_utf8(out, *code);
     return true;
   }
   if (*code > 0xDBFF || input_.substr(at_, 2) != "\\u") return broken("a UTF-16 surrogate has no pair");
   at_ += 2;
   const auto low = read_hex();
   if (!low || *low < 0xDC00 || *low > 0xDFFF) return broken("a UTF-16 surrogate has no pair");
-  append_utf8(out, 0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00));
+  base::append_utf8(out, 0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00));
   return true;
 }
 
 bool JsonReader::skip_digits() {
   const std::size_t begin = at_;
-  while (at_ < input_.size() && is_digit(input_[at_])) ++at_;
+  while (at_ < input_.size() && base::is_digit(input_[at_])) ++at_;
   return at_ > begin || broken("a number has no digits");
 }
 
@@ -146,7 +132,7 @@ bool JsonReader::read_number(std::string_view& text) {
     ++at_;
     if (!skip_digits()) return false;
   }
-  if (at_ < input_.size() && lower(input_[at_]) == 'e') {
+  if (at_ < input_.size() && base::lower(input_[at_]) == 'e') {
     ++at_;
     if (at_ < input_.size() && (input_[at_] == '+' || input_[at_] == '-')) ++at_;
     if (!skip_digits()) return false;
@@ -199,11 +185,11 @@ bool JsonReader::skip_value() {
       is_first = true;
       continue;
     }
-    const bool is_sound = c == '"'                  ? read_text(text)
-                          : c == '-' || is_digit(c) ? read_number(text)
-                          : c == 't'                ? skip_word("true")
-                          : c == 'f'                ? skip_word("false")
-                                                    : skip_word("null");
+    const bool is_sound = c == '"'                        ? read_text(text)
+                          : c == '-' || base::is_digit(c) ? read_number(text)
+                          : c == 't'                      ? skip_word("true")
+                          : c == 'f'                      ? skip_word("false")
+                                                          : skip_word("null");
     if (!is_sound) return false;
     if (depth == 0) return true;
   }
@@ -218,7 +204,7 @@ std::string JsonReader::found() {
     case '[':
       return "an array";
     case '"':
-      return read_text(text) ? "the string " + in_quotes(text) : std::string();
+      return read_text(text) ? "the string " + base::in_quotes(text) : std::string();
     case 't':
       return skip_word("true") ? "true" : std::string();
     case 'f':
@@ -231,11 +217,88 @@ std::string JsonReader::found() {
   return read_number(text) ? "the number " + std::string(text.substr(0, 40)) : std::string();
 }
 
-std::optional<std::int64_t> whole_number(std::string_view number) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc{} || end != number.data() + number.size()) return std::nullopt;
-  return value;
+namespace {
+
+bool read(JsonReader& reader, JsonValue& value, std::size_t depth);
+
+bool read_items(JsonReader& reader, JsonValue& value, std::size_t depth) {
+  value.kind = JsonValue::Kind::array;
+  for (bool is_first = true; reader.next_element(is_first);) {
+    if (!read(reader, value.items.emplace_back(), depth)) return false;
+  }
+  return !reader.is_broken();
 }
 
-}  // namespace weir
+bool read_members(JsonReader& reader, JsonValue& value, std::size_t depth) {
+  value.kind = JsonValue::Kind::object;
+  std::string_view name;
+  for (bool is_first = true; reader.next_member(name, is_first);) {
+    auto& member = value.members.emplace_back(std::string(name), JsonValue{});
+    if (!read(reader, member.second, depth)) return false;
+  }
+  return !reader.is_broken();
+}
+
+bool read(JsonReader& reader, JsonValue& value, std::size_t depth) {
+  if (depth == 0) return false;
+  std::string_view text;
+  switch (reader.next()) {
+    case '{':
+      reader.take('{');
+      return read_members(reader, value, depth - 1);
+    case '[':
+      reader.take('[');
+      return read_items(reader, value, depth - 1);
+    case '"':
+      value.kind = JsonValue::Kind::text;
+      if (!reader.read_text(text)) return false;
+      value.text = text;
+      return true;
+    case 't':
+    case 'f':
+      value.kind = JsonValue::Kind::boolean;
+      value.is_true = reader.next() == 't';
+      return reader.skip_value();
+    case 'n':
+      return reader.skip_value();
+    default:
+      break;
+  }
+  value.kind = JsonValue::Kind::number;
+  if (!reader.read_number(text)) return false;
+  value.text = text;
+  return true;
+}
+
+template <class T>
+T number_of(const JsonValue& value) {
+  T number{};
+  if (value.kind == JsonValue::Kind::number) {
+    std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
+  }
+  return number;
+}
+
+}  // namespace
+
+const JsonValue& JsonValue::at(std::string_view name) const {
+  static const JsonValue kNull;
+  for (const auto& [known, value] : members) {
+    if (known == name) return value;
+  }
+  return kNull;
+}
+
+double JsonValue::number() const { return number_of<double>(*this); }
+std::int64_t JsonValue::whole() const { return number_of<std::int64_t>(*this); }
+
+Result<JsonValue> parse_json(std::string_view text) {
+  JsonTexts texts;
+  JsonReader reader(text, texts);
+  JsonValue value;
+  if (read(reader, value, kJsonDepthMax) && reader.at_end()) return value;
+  const std::string_view why = reader.is_broken() ? reader.why() : "text follows the value, or nesting is too deep";
+  return fail(ErrorCode::invalid_argument, "invalid JSON: " + std::string(why));
+}
+
+}  // namespace weir::protocol

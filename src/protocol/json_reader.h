@@ -1,8 +1,8 @@
 // Reads JSON (RFC 8259) from front to back without building a tree: the caller asks for what it expects next.
 //
 // A text without escapes is a view of the input. Other texts are stored in `texts`, which must outlive them.
-// Malformed input breaks the reader for good. Depth is bounded. Pure; any thread may use it. Tested by
-// json_reader_test.cc.
+// After malformed input the reader is broken, and is_broken() stays true. Depth is bounded. Pure; any thread may use
+// it. Tested by json_reader_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
-namespace weir {
+#include "weir/result.h"
+
+namespace weir::protocol {
 
 inline constexpr std::size_t kJsonDepthMax = 64;
 
@@ -56,7 +60,6 @@ class JsonReader {
   bool skip_word(std::string_view word);
   bool skip_digits();
   bool skip_plain();
-  bool read_escaped(std::size_t begin, std::string_view& text);
   bool read_escape(std::string& out);
   bool read_unicode(std::string& out);
   std::optional<std::uint32_t> read_hex();
@@ -67,7 +70,27 @@ class JsonReader {
   std::string_view why_;
 };
 
-// Parses an integer that fits into int64.
-std::optional<std::int64_t> whole_number(std::string_view number);
+// JSON as a tree, for code that reads responses of our own server. Requests are parsed without a tree.
+//
+//   auto answer = weir::protocol::parse_json(body);
+//   if (answer) use(answer->at("config").at("file").text);
+//
+// A missing member reads as null, whose text is empty and whose number is 0.
+struct JsonValue {
+  enum class Kind : std::uint8_t { null, boolean, number, text, array, object };
 
-}  // namespace weir
+  Kind kind = Kind::null;
+  bool is_true = false;
+  std::string text{};  // of a text; of a number, its digits as sent
+  std::vector<JsonValue> items{};
+  std::vector<std::pair<std::string, JsonValue>> members{};
+
+  // Returns the first member of that name.
+  const JsonValue& at(std::string_view name) const;
+  double number() const;
+  std::int64_t whole() const;
+};
+
+Result<JsonValue> parse_json(std::string_view text);
+
+}  // namespace weir::protocol

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
-namespace weir {
+#include "base/text.h"
+
+namespace weir::protocol {
 namespace {
 
 std::string skipped(std::string_view text) {
@@ -22,52 +26,25 @@ std::string text_of(std::string_view text) {
   return json.read_text(out) ? std::string(out) : "! " + std::string(json.why());
 }
 
-TEST(JsonReader, TakesWhatIsJson) {
+TEST(JsonReader, AcceptsJson) {
   for (const char* text : {"{}", "[]", " [ ] ", "[1,2,[3,{\"a\":[]}]]", "{\"a\":{\"b\":null},\"c\":[true,false]}", "0",
                            "-0", "1.5e+10", "1E5", "\"\"", "\"\\u00e9\\n\"", "\t\r\n null", "[[],{}]"}) {
     EXPECT_EQ(skipped(text), "sound") << text;
   }
 }
 
-TEST(JsonReader, RefusesWhatIsNot) {
-  for (const char* text : {"",
-                           "{",
-                           "[",
-                           "]",
-                           "}",
-                           "[1,]",
-                           "[,1]",
-                           "{,}",
-                           "{\"a\"}",
-                           "{\"a\":}",
-                           "{\"a\":1,}",
-                           "{a:1}",
-                           "01",
-                           "1.",
-                           ".5",
-                           "-",
-                           "1e",
-                           "+1",
-                           "nul",
-                           "truee",
-                           "\"",
-                           "\"\\x\"",
-                           "\"\\u12\"",
-                           "\"\\ud800\"",
-                           "\"\\ud800\\u0041\"",
-                           "\"\\udc00\"",
-                           "\"a\nb\"",
-                           "[1 2]",
-                           "{\"a\":1 \"b\":2}",
-                           "[}",
-                           "{]",
-                           "NaN",
-                           "'a'",
-                           "[1]]"}) {
-    EXPECT_NE(skipped(text), "sound") << text;
+TEST(JsonReader, RefusesWhatIsNotJson) {
+  const std::vector<std::string_view> structures = {"",     "{",    "[",     "]",          "}",
+                                                    "[1,]", "[,1]", "{,}",   "{\"a\"}",    "{\"a\":}",
+                                                    "[}",   "{]",   "{a:1}", "{\"a\":1,}", "{\"a\":1 \"b\":2}",
+                                                    "[1]]", "[1 2]"};
+  const std::vector<std::string_view> numbers_and_words = {"01", "1.", ".5", "-", "1e", "+1", "nul", "truee", "NaN"};
+  const std::vector<std::string_view> texts = {
+      "\"",       "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"",
+      "\"a\nb\"", "'a'",     "\"\xff\"",  "\"\xc3\"",    "\"\xed\xa0\x80\"",   "\"\xc0\xaf\""};
+  for (const auto& list : {structures, numbers_and_words, texts}) {
+    for (const std::string_view text : list) EXPECT_NE(skipped(text), "sound") << text;
   }
-  for (const char* text : {"\"\xff\"", "\"\xc3\"", "\"\xed\xa0\x80\"", "\"\xc0\xaf\""})
-    EXPECT_NE(skipped(text), "sound");
 }
 
 TEST(JsonReader, BoundsTheDepth) {
@@ -85,7 +62,7 @@ TEST(JsonReader, ReadsTexts) {
   EXPECT_EQ(text_of("7"), "! expected a string in double quotes");
 }
 
-TEST(JsonReader, LeavesTextsWhereTheyAreIfItCan) {
+TEST(JsonReader, ReturnsTextsWithoutEscapesAsViews) {
   const std::string input = R"(["abc","a\tc"])";
   JsonTexts texts;
   JsonReader json(input, texts);
@@ -98,10 +75,42 @@ TEST(JsonReader, LeavesTextsWhereTheyAreIfItCan) {
 }
 
 TEST(JsonReader, ReadsWholeNumbers) {
-  EXPECT_EQ(whole_number("-9223372036854775808"), INT64_MIN);
-  EXPECT_EQ(whole_number("9223372036854775807"), INT64_MAX);
-  for (const char* text : {"9223372036854775808", "1.0", "1e3", ""}) EXPECT_FALSE(whole_number(text)) << text;
+  EXPECT_EQ(base::to_number<std::int64_t>("-9223372036854775808"), INT64_MIN);
+  EXPECT_EQ(base::to_number<std::int64_t>("9223372036854775807"), INT64_MAX);
+  for (const char* text : {"9223372036854775808", "1.0", "1e3", ""})
+    EXPECT_FALSE(base::to_number<std::int64_t>(text)) << text;
+}
+
+TEST(JsonValue, HasTheWrittenValues) {
+  const auto value = parse_json(R"({"a":[1,-2.5,true,false,null,"x\n\u00e9"],"b":{"c":9007199254740993}} )");
+  ASSERT_TRUE(value) << value.error().message;
+  const auto& items = value->at("a").items;
+  ASSERT_EQ(items.size(), 6U);
+  EXPECT_EQ(items[0].whole(), 1);
+  EXPECT_EQ(items[1].number(), -2.5);
+  EXPECT_TRUE(items[2].is_true);
+  EXPECT_EQ(items[3].kind, JsonValue::Kind::boolean);
+  EXPECT_FALSE(items[3].is_true);
+  EXPECT_EQ(items[4].kind, JsonValue::Kind::null);
+  EXPECT_EQ(items[5].text, "x\n\xc3\xa9");
+  EXPECT_EQ(value->at("b").at("c").whole(), 9007199254740993);
+}
+
+TEST(JsonValue, ReadsAMissingMemberAsNull) {
+  const auto value = parse_json("[]");
+  ASSERT_TRUE(value);
+  EXPECT_EQ(value->at("x").at("y").text, "");
+  EXPECT_EQ(value->at("x").whole(), 0);
+  EXPECT_EQ(value->at("x").number(), 0.0);
+}
+
+TEST(JsonValue, RefusesInvalidJson) {
+  for (const char* text : {"", "{", "[1,]", "{\"a\"}", "nul", "1 2", "\"", "{\"a\":1,}", "[1}", "tru"}) {
+    EXPECT_FALSE(parse_json(text)) << text;
+  }
+  EXPECT_FALSE(parse_json(std::string(1'000, '[') + std::string(1'000, ']')));
+  EXPECT_TRUE(parse_json(std::string(60, '[') + std::string(60, ']')));
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

@@ -16,7 +16,7 @@
 
 #include "protocol/problem.h"
 
-namespace weir {
+namespace weir::protocol {
 
 class JsonWriter {
  public:
@@ -68,4 +68,4 @@ class JsonWriter {
   bool is_first_ = true;
 };
 
-}  // namespace weir
+}  // namespace weir::protocol

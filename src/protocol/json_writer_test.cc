@@ -5,7 +5,7 @@
 
 #include "protocol/json_reader.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 TEST(JsonWriter, PutsCommasBetweenAndNowhereElse) {
@@ -36,4 +36,4 @@ TEST(JsonWriter, PutsCommasBetweenAndNowhereElse) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

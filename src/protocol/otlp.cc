@@ -1,10 +1,10 @@
 // Writes spans as JSON. See otlp.h.
 #include "protocol/otlp.h"
 
-#include "base/digits.h"
+#include "base/text.h"
 #include "protocol/problem.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 constexpr int kServer = 2;  // SPAN_KIND_SERVER
@@ -13,7 +13,7 @@ constexpr int kError = 2;   // STATUS_CODE_ERROR
 void append_attribute(std::string& out, const SpanAttribute& attribute) {
   append_json_text(out.append("{\"key\":"), attribute.name);
   if (const auto* number = std::get_if<std::int64_t>(&attribute.value)) {
-    append_digits(out.append(",\"value\":{\"intValue\":\""), *number);
+    base::append_digits(out.append(",\"value\":{\"intValue\":\""), *number);
     out.append("\"}}");
   } else {
     append_json_text(out.append(",\"value\":{\"stringValue\":"), std::get<std::string>(attribute.value));
@@ -32,7 +32,7 @@ void append_attributes(std::string& out, std::span<const SpanAttribute> attribut
 
 void append_nanoseconds(std::string& out, std::string_view name, Micros time) {
   out.append(",\"").append(name).append("\":\"");
-  append_digits(out, time.count());
+  base::append_digits(out, time.count());
   out.append("000\"");
 }
 
@@ -41,13 +41,13 @@ void append_span(std::string& out, const TraceSpan& span) {
   append_json_text(out.append(",\"spanId\":"), span.span_id);
   if (!span.parent_id.empty()) append_json_text(out.append(",\"parentSpanId\":"), span.parent_id);
   append_json_text(out.append(",\"name\":"), span.name);
-  append_digits(out.append(",\"kind\":"), kServer);
+  base::append_digits(out.append(",\"kind\":"), kServer);
   append_nanoseconds(out, "startTimeUnixNano", span.start);
   append_nanoseconds(out, "endTimeUnixNano", span.end);
   out.push_back(',');
   append_attributes(out, span.attributes);
   out.append(",\"status\":{");
-  if (span.is_error) append_digits(out.append("\"code\":"), kError);
+  if (span.is_error) base::append_digits(out.append("\"code\":"), kError);
   out.append("}}");
 }
 
@@ -68,4 +68,4 @@ std::string write_otlp(const TraceResource& resource, std::span<const TraceSpan>
   return out.append("]}]}]}");
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

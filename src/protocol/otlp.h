@@ -13,7 +13,7 @@
 
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::protocol {
 
 struct SpanAttribute {
   std::string_view name;  // a literal
@@ -38,4 +38,4 @@ struct TraceResource {
 
 std::string write_otlp(const TraceResource& resource, std::span<const TraceSpan> spans);
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -7,7 +7,7 @@
 
 #include "protocol/trace_parent.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 TEST(Otlp, WritesSpans) {
@@ -36,7 +36,7 @@ TEST(Otlp, WritesSpans) {
             "\"endTimeUnixNano\":\"0000\",\"attributes\":[],\"status\":{\"code\":2}}]}]}]}");
 }
 
-TEST(TraceParent, IsReadOrThereIsNone) {
+TEST(TraceParent, IsReadOrRefused) {
   const std::string good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   const auto parent = parse_trace_parent(good);
   ASSERT_TRUE(parent);
@@ -56,4 +56,4 @@ TEST(TraceParent, IsReadOrThereIsNone) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

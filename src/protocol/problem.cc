@@ -4,30 +4,28 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/digits.h"
+#include "base/text.h"
 #include "base/utf8.h"
+#include "protocol/json_writer.h"
 #include "protocol/seconds.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 void append_escaped_ascii(std::string& out, char c) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   const auto byte = static_cast<unsigned char>(c);
   if (c == '"' || c == '\\') {
     out.push_back('\\');
     out.push_back(c);
   } else if (byte < 0x20 || byte == 0x7F) {
-    out.append("\\u00");
-    out.push_back(kHex[byte >> 4]);
-    out.push_back(kHex[byte & 15]);
+    base::append_hex(out.append("\\u00"), c);
   } else {
     out.push_back(c);
   }
 }
 
 // Writes at most 27 characters.
-void put_seconds(Pen& pen, Micros wait) {
+void put_seconds(base::Pen& pen, Micros wait) {
   if (wait == kNever) return pen.put("null");
   const std::int64_t us = wait.count() < 0 ? 0 : wait.count();
   pen.put_digits(us / kMicrosPerSecond);
@@ -53,7 +51,7 @@ void append_json_text(std::string& out, std::string_view text) {
       continue;
     }
     out.append(text.substr(plain, at - plain));
-    const std::size_t length = utf8_length(text.substr(at));
+    const std::size_t length = base::utf8_length(text.substr(at));
     if (length == 0) {
       out.append("\xEF\xBF\xBD");
     } else if (length == 1) {
@@ -69,14 +67,14 @@ void append_json_text(std::string& out, std::string_view text) {
 
 void append_json_seconds(std::string& out, Micros wait) {
   char text[32];
-  Pen pen(text);
+  base::Pen pen(text);
   put_seconds(pen, wait);
   out.append(text, static_cast<std::size_t>(pen.at() - text));
 }
 
 void append_decision_members(std::string& out, const Decision& decision) {
   char text[256];  // about 100 characters of names, two numbers of 20, three of 27
-  Pen pen(text);
+  base::Pen pen(text);
   pen.put(decision.allowed ? "\"allowed\":true,\"limit\":" : "\"allowed\":false,\"limit\":");
   pen.put_digits(decision.limit);
   pen.put(",\"remaining\":");
@@ -89,22 +87,22 @@ void append_decision_members(std::string& out, const Decision& decision) {
   put_seconds(pen, decision.delay);
   if (decision.decided_by != DecidedBy::here) {
     pen.put(",\"decided_by\":\"");
-    pen.put(to_string(decision.decided_by));
+    pen.put(weir::to_string(decision.decided_by));
     pen.put("\"");
   }
   out.append(text, static_cast<std::size_t>(pen.at() - text));
 }
 
 std::string problem_body(const Problem& problem) {
-  std::string out = "{\"type\":";
-  append_json_text(out, problem.type);
-  out.append(",\"title\":");
-  append_json_text(out, problem.title);
-  out.append(",\"status\":");
-  append_digits(out, problem.status);
-  out.append(",\"detail\":");
-  append_json_text(out, problem.detail);
-  return out.append("}\n");
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.text("type", problem.type);
+  json.text("title", problem.title);
+  json.number("status", static_cast<std::uint64_t>(problem.status));
+  json.text("detail", problem.detail);
+  json.end_object();
+  return out.append("\n");
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

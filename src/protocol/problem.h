@@ -10,7 +10,7 @@
 #include "weir/clock.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 
 struct Problem {
   int status = 400;
@@ -31,4 +31,4 @@ void append_json_seconds(std::string& out, Micros wait);
 // Appends "allowed":…,"limit":…,"remaining":…,"reset_after":…,"retry_after":…,"delay":… without braces.
 void append_decision_members(std::string& out, const Decision& decision);
 
-}  // namespace weir
+}  // namespace weir::protocol

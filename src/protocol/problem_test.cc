@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 std::string seconds(std::int64_t us) {
@@ -53,4 +53,4 @@ TEST(Problem, IsADocumentWithItsFourMembers) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

@@ -5,10 +5,10 @@
 #include <array>
 #include <charconv>
 
-#include "base/characters.h"
+#include "base/text.h"
 #include "protocol/http1.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 constexpr std::string_view kOpenMetrics = "application/openmetrics-text";
@@ -18,7 +18,7 @@ std::string_view take_until(std::string_view& rest, char mark) {
   const std::size_t at = std::min(rest.find(mark), rest.size());
   const std::string_view taken = rest.substr(0, at);
   rest.remove_prefix(std::min(at + 1, rest.size()));
-  return trimmed(taken);
+  return base::trimmed(taken);
 }
 
 // Parses 0.5 as 500. A text that does not begin with 0 counts as 1.
@@ -51,17 +51,9 @@ Wanted read_range(std::string_view range) {
 }
 
 std::string_view type_name(MetricType type, MetricsFormat format) {
-  switch (type) {
-    case MetricType::counter:
-      return "counter";
-    case MetricType::histogram:
-      return "histogram";
-    case MetricType::info:
-      return format == MetricsFormat::openmetrics ? "info" : "gauge";
-    case MetricType::gauge:
-      break;
-  }
-  return "gauge";
+  if (type == MetricType::counter) return "counter";
+  if (type == MetricType::histogram) return "histogram";
+  return type == MetricType::info && format == MetricsFormat::openmetrics ? "info" : "gauge";
 }
 
 std::string_view without(std::string_view name, std::string_view suffix) {
@@ -177,4 +169,4 @@ void MetricsWriter::end() {
   if (format_ == MetricsFormat::openmetrics) out_ += "# EOF\n";
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -5,8 +5,9 @@
 //   page.add({{"rule", "login"}, {"outcome", "denied"}}, 17);
 //   page.end();
 //
-// A family has the name of its samples, and all of them follow it. Numbers are integers, or microseconds written as
-// seconds, so nothing is rounded. Pure; one thread may use a writer. Tested by prometheus_test.cc.
+// A family has the name of its samples. Add all of its samples before the next family. Numbers are integers, or
+// microseconds written as seconds, so nothing is rounded. Pure; one thread may use a writer. Tested by
+// prometheus_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::protocol {
 
 enum class MetricsFormat : std::uint8_t { text, openmetrics };
 
@@ -64,4 +65,4 @@ class MetricsWriter {
   std::string name_{};
 };
 
-}  // namespace weir
+}  // namespace weir::protocol

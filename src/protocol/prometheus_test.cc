@@ -5,7 +5,7 @@
 
 #include "metrics_text.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 std::string page(MetricsFormat format) {
@@ -60,7 +60,7 @@ TEST(Prometheus, WritesOpenMetrics) {
   EXPECT_EQ(read.value("weir_decisions_total", {{"rule", ""}, {"outcome", "no_rule"}}), "18446744073709551615");
 }
 
-TEST(Prometheus, GivesWhatIsAskedFor) {
+TEST(Prometheus, SelectsTheFormatThatTheClientAccepts) {
   constexpr auto kText = MetricsFormat::text, kOpen = MetricsFormat::openmetrics;
   const std::pair<std::string_view, MetricsFormat> cases[] = {
       {"", kText},
@@ -88,4 +88,4 @@ TEST(Prometheus, GivesWhatIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/big_endian.h"
+#include "base/text.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 using namespace std::string_view_literals;
@@ -36,15 +36,13 @@ std::optional<std::string_view> take_word(std::string_view& line) {
 }
 
 bool is_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc{} && end == text.data() + text.size() && (text.size() == 1 || text[0] != '0');
+  return base::to_number<std::uint16_t>(text) && (text.size() == 1 || text[0] != '0');
 }
 
 // The notation decides the family here: `TCP6 ::ffff:192.0.2.1` is valid.
-std::optional<IpAddress> address_of(std::optional<std::string_view> text, bool is_v6) {
+std::optional<base::IpAddress> address_of(std::optional<std::string_view> text, bool is_v6) {
   if (!text || (text->find(':') != text->npos) != is_v6) return std::nullopt;
-  return parse_ip(*text);
+  return base::parse_ip(*text);
 }
 
 // `line` does not include its CR LF.
@@ -64,10 +62,8 @@ ProxyRead read_line(std::string_view line) {
 ProxyRead read_v1(std::string_view bytes) {
   const std::string_view head = bytes.substr(0, kProxyV1Max);
   const std::size_t end = head.find_first_of("\r\n"sv);
-  const bool is_plain =
-      std::all_of(head.begin(), head.begin() + static_cast<std::ptrdiff_t>(std::min(end, head.size())),
-                  [](char c) { return c >= ' ' && c < '\x7f'; });
-  if (!is_plain) return kBad;
+  const auto is_plain = [](char c) { return c >= ' ' && c < '\x7f'; };
+  if (!std::ranges::all_of(head.substr(0, end), is_plain)) return kBad;
   if (end == head.npos || end + 1 == head.size()) {
     if (head.size() >= kProxyV1Max || (end != head.npos && head[end] != '\r')) return kBad;
     return more(head.size() < kV1Min ? kV1Min - head.size() : 1);
@@ -79,18 +75,18 @@ ProxyRead read_v1(std::string_view bytes) {
 
 std::uint8_t byte_at(std::string_view bytes, std::size_t at) { return static_cast<std::uint8_t>(bytes[at]); }
 
-std::size_t two_bytes_at(std::string_view bytes, std::size_t at) { return big_endian(bytes.substr(at, 2)); }
+std::size_t two_bytes_at(std::string_view bytes, std::size_t at) { return base::big_endian(bytes.substr(at, 2)); }
 
-IpAddress v4_at(std::string_view bytes, std::size_t at) {
-  IpAddress address;
+base::IpAddress v4_at(std::string_view bytes, std::size_t at) {
+  base::IpAddress address;
   address.bytes[10] = address.bytes[11] = 0xff;
-  for (std::size_t i = 0; i < 4; ++i) address.bytes[12 + i] = byte_at(bytes, at + i);
+  std::ranges::copy(bytes.substr(at, 4), address.bytes.begin() + 12);
   return address;
 }
 
-IpAddress v6_at(std::string_view bytes, std::size_t at) {
-  IpAddress address;
-  for (std::size_t i = 0; i < address.bytes.size(); ++i) address.bytes[i] = byte_at(bytes, at + i);
+base::IpAddress v6_at(std::string_view bytes, std::size_t at) {
+  base::IpAddress address;
+  std::ranges::copy(bytes.substr(at, address.bytes.size()), address.bytes.begin());
   return address;
 }
 
@@ -114,8 +110,8 @@ bool are_additions_right(std::string_view header, std::size_t at) {
     if (header.size() - value < size) return false;
     if (byte_at(header, at) == kChecksum) {
       if (size != 4) return false;
-      const std::size_t told = big_endian(header.substr(value, 4));
-      if (told != checksum(header, value)) return false;
+      const std::size_t given = base::big_endian(header.substr(value, 4));
+      if (given != checksum(header, value)) return false;
     }
     at = value + size;
   }
@@ -152,4 +148,4 @@ ProxyRead read_proxy_header(std::string_view bytes) {
   return kBad;
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 using ReadState = ProxyRead::State;
@@ -31,7 +31,7 @@ const std::string kV4 = from_hex("c0a80001c0a8000bdc0401bb");
 std::string source(std::string_view bytes) {
   const ProxyRead read = read_proxy_header(bytes);
   if (read.state != ReadState::done) return read.state == ReadState::bad ? "bad" : "more";
-  return read.source ? to_string(*read.source) : "none";
+  return read.source ? base::to_string(*read.source) : "none";
 }
 
 struct Golden {
@@ -67,11 +67,11 @@ TEST(ProxyHeader, ReadsWhatTheProtocolsDocumentShows) {
     EXPECT_EQ(source(golden.bytes), golden.source) << testing::PrintToString(golden.bytes);
     EXPECT_EQ(read_proxy_header(golden.bytes).size, golden.bytes.size());
     EXPECT_EQ(read_proxy_header(golden.bytes + "GET / HTTP/1.1\r\n").size, golden.bytes.size());
-    EXPECT_EQ(source(golden.bytes + golden.bytes), golden.source) << "the first one, and no other";
+    EXPECT_EQ(source(golden.bytes + golden.bytes), golden.source) << "only the first header is read";
   }
 }
 
-TEST(ProxyHeader, WantsMoreOfEveryBeginningAndNeverMoreThanThereIs) {
+TEST(ProxyHeader, AsksForMoreBytesButNeverBeyondTheHeader) {
   for (const Golden& golden : kGolden) {
     for (std::size_t size = 0; size < golden.bytes.size(); ++size) {
       const ProxyRead read = read_proxy_header(std::string_view(golden.bytes).substr(0, size));
@@ -82,7 +82,7 @@ TEST(ProxyHeader, WantsMoreOfEveryBeginningAndNeverMoreThanThereIs) {
   }
 }
 
-TEST(ProxyHeader, IsReadInAsManyStepsAsItAsksFor) {
+TEST(ProxyHeader, IsCompleteAfterReadingTheBytesThatItAsksFor) {
   for (const Golden& golden : kGolden) {
     std::string read;
     while (read_proxy_header(read).state == ReadState::more) {
@@ -93,7 +93,7 @@ TEST(ProxyHeader, IsReadInAsManyStepsAsItAsksFor) {
   }
 }
 
-TEST(ProxyHeader, RefusesWhatIsNone) {
+TEST(ProxyHeader, RefusesInvalidLines) {
   for (const std::string line : {
            "GET / HTTP/1.1\r\n",
            "PING\r\n",
@@ -129,7 +129,7 @@ TEST(ProxyHeader, RefusesWhatIsNone) {
   EXPECT_EQ(source("PROXY UNKNOWN " + std::string(kProxyV1Max - 14, 'x')), "bad") << "107 bytes without an end";
 }
 
-TEST(ProxyHeader, RefusesBinaryThatIsWrong) {
+TEST(ProxyHeader, RefusesInvalidBinaryHeaders) {
   EXPECT_EQ(source(v2("1111", kV4)), "bad") << "version 1 in binary";
   EXPECT_EQ(source(v2("3111", kV4)), "bad") << "version 3";
   EXPECT_EQ(source(v2("2211", kV4)), "bad") << "no such command";
@@ -140,10 +140,11 @@ TEST(ProxyHeader, RefusesBinaryThatIsWrong) {
   EXPECT_EQ(source(v2("2111", kV4 + "\x04")), "bad") << "half an addition";
   EXPECT_EQ(source(v2("2111", kV4 + from_hex("04000300"))), "bad") << "one that ends beyond the header";
   EXPECT_EQ(source(v2("2000", std::string(kProxyHeaderMax - 16, 'x'))), "none");
-  EXPECT_EQ(source(v2("2000", std::string(kProxyHeaderMax - 15, 'x')).substr(0, 16)), "bad") << "too long, seen early";
+  EXPECT_EQ(source(v2("2000", std::string(kProxyHeaderMax - 15, 'x')).substr(0, 16)), "bad")
+      << "too long, as its first 16 bytes show";
 }
 
-TEST(ProxyHeader, BelievesAChecksumOnlyIfItIsRight) {
+TEST(ProxyHeader, AcceptsOnlyACorrectChecksum) {
   // Computed with another CRC-32C implementation over the header with zeros in place of the checksum.
   const std::string right = v2("2111", kV4 + from_hex("030004") + from_hex("1c1ae9c6"));
   EXPECT_EQ(source(right), "192.168.0.1");
@@ -159,4 +160,4 @@ TEST(ProxyHeader, BelievesAChecksumOnlyIfItIsRight) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

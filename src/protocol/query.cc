@@ -1,15 +1,14 @@
 // Splits and decodes targets. See query.h.
 #include "protocol/query.h"
 
-#include <charconv>
-
 #include "base/nearest.h"
+#include "protocol/request_error.h"
 
-namespace weir {
+namespace weir::protocol {
 
 Target split_target(std::string_view target) {
   constexpr std::string_view kScheme = "http://";
-  if (!target.starts_with('/') && lower(target.substr(0, kScheme.size())) == kScheme) {
+  if (!target.starts_with('/') && base::lower(target.substr(0, kScheme.size())) == kScheme) {
     const std::size_t begin = target.find_first_of("/?", kScheme.size());
     if (begin == target.npos) return {"/", {}};
     if (target[begin] == '?') return {"/", target.substr(begin + 1)};
@@ -20,24 +19,6 @@ Target split_target(std::string_view target) {
   return {target.substr(0, mark), target.substr(mark + 1)};
 }
 
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out.push_back(text[i]);
-      continue;
-    }
-    if (text.size() - i < 3) return std::nullopt;
-    unsigned byte = 0;
-    const char* end = text.data() + i + 3;
-    if (std::from_chars(text.data() + i + 1, end, byte, 16).ptr != end) return std::nullopt;
-    out.push_back(static_cast<char>(byte));
-    i += 2;
-  }
-  return out;
-}
-
 Result<std::vector<Parameter>> parse_query(std::string_view query) {
   std::vector<Parameter> parameters;
   while (!query.empty()) {
@@ -46,11 +27,10 @@ Result<std::vector<Parameter>> parse_query(std::string_view query) {
     query.remove_prefix(end == query.npos ? query.size() : end + 1);
     if (part.empty()) continue;
     const std::size_t equals = part.find('=');
-    auto name = percent_decoded(part.substr(0, equals));
-    auto value = percent_decoded(equals == part.npos ? std::string_view() : part.substr(equals + 1));
+    auto name = base::percent_decoded(part.substr(0, equals));
+    auto value = base::percent_decoded(equals == part.npos ? std::string_view() : part.substr(equals + 1));
     if (!name || !value) {
-      return fail(ErrorCode::invalid_argument,
-                  "in the query, % must be followed by two hexadecimal digits: " + in_quotes(part));
+      return wrong("in the query, % must be followed by two hexadecimal digits: " + base::in_quotes(part));
     }
     if (parameters.size() == kQueryParametersMax) {
       return fail(ErrorCode::out_of_range,
@@ -61,4 +41,4 @@ Result<std::vector<Parameter>> parse_query(std::string_view query) {
   return parameters;
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -4,15 +4,15 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::size_t kQueryParametersMax = 100;
 
@@ -29,9 +29,6 @@ struct Target {
 // Accepts an absolute target, http://host/path, as proxies may send it, and ignores its host.
 Target split_target(std::string_view target);
 
-// Returns nothing if a % is not followed by two hexadecimal digits.
-std::optional<std::string> percent_decoded(std::string_view text);
-
 Result<std::vector<Parameter>> parse_query(std::string_view query);
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 TEST(Query, SplitsATarget) {
@@ -23,8 +23,8 @@ TEST(Query, SplitsATarget) {
 }
 
 TEST(Query, DecodesOnceAndStrictly) {
-  EXPECT_EQ(percent_decoded("a%20b+%2525%C3%a9"), "a b+%25\xC3\xA9");
-  for (const char* bad : {"%", "%2", "a%", "%zz", "%-1", "% 1", "%+1"}) EXPECT_FALSE(percent_decoded(bad)) << bad;
+  EXPECT_EQ(base::percent_decoded("a%20b+%2525%C3%a9"), "a b+%25\xC3\xA9");
+  for (const char* bad : {"%", "%2", "a%", "%zz", "%-1", "% 1", "%+1"}) EXPECT_FALSE(base::percent_decoded(bad)) << bad;
 }
 
 TEST(Query, ReadsParametersInOrder) {
@@ -44,4 +44,4 @@ TEST(Query, ReadsParametersInOrder) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

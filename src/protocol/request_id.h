@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::string_view kRequestIdField = "x-request-id";
 inline constexpr std::size_t kRequestIdMax = 128;
@@ -18,4 +18,4 @@ inline std::string_view request_id_or_none(std::string_view value) {
   return std::ranges::all_of(value, [](char c) { return c > ' ' && c <= '~'; }) ? value : std::string_view{};
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -10,7 +10,7 @@
 
 #include "protocol/protobuf_read.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 using protozero::pbf_reader;
@@ -28,16 +28,7 @@ RlsUnit unit_of(std::int32_t number) {
 Attribute read_entry(pbf_reader reader) {
   Attribute entry;
   while (reader.next()) {
-    switch (reader.tag_and_type()) {
-      case tag_and_type(1, kBytes):
-        entry.name = text_of(reader);
-        break;
-      case tag_and_type(2, kBytes):
-        entry.value = text_of(reader);
-        break;
-      default:
-        reader.skip();
-    }
+    if (!take_text(reader, 1, entry.name) && !take_text(reader, 2, entry.value)) reader.skip();
   }
   return entry;
 }
@@ -192,7 +183,7 @@ void add_metadata(pbf_writer& response, const RlsMetadata& metadata) {
                [&](pbf_writer& out) { out.add_double(2, static_cast<double>(*metadata.retry_after)); });
   }
   if (metadata.decided_by == DecidedBy::here) return;
-  const std::string_view decided_by = to_string(metadata.decided_by);
+  const std::string_view decided_by = weir::to_string(metadata.decided_by);
   add_member(members, "decided_by", [&](pbf_writer& out) { out.add_bytes(3, decided_by.data(), decided_by.size()); });
 }
 
@@ -265,4 +256,4 @@ Error too_many_entries() {
   return {ErrorCode::out_of_range, "a descriptor has at most " + std::to_string(kRlsEntriesMax) + " entries"};
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

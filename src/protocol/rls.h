@@ -18,7 +18,7 @@
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::size_t kRlsDescriptorsMax = 64;
 inline constexpr std::size_t kRlsEntriesMax = 64;  // of each descriptor
@@ -115,4 +115,4 @@ void append_rls_request(const RlsRequest& request, std::string& out);
 Error too_many_descriptors();
 Error too_many_entries();
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -11,9 +10,10 @@
 #include <vector>
 
 #include "base/nearest.h"
-#include "protocol/problem.h"
+#include "base/text.h"
+#include "protocol/json_writer.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 constexpr std::array<std::string_view, 8> kUnits = {"UNKNOWN", "SECOND", "MINUTE", "HOUR",
@@ -25,7 +25,7 @@ std::string snake(std::string_view name) {
   std::string out;
   for (const char c : name) {
     if (c >= 'A' && c <= 'Z') out += '_';
-    out += lower(c);
+    out += base::lower(c);
   }
   return out;
 }
@@ -73,7 +73,7 @@ class RlsReader {
     for (bool is_first = true; json_.next_member(given, is_first);) {
       seen.push_back(snake(given));
       if (std::ranges::count(seen, seen.back()) > 1) {
-        return fail(ErrorCode::invalid_argument, "duplicate field " + in_quotes(given));
+        return fail(ErrorCode::invalid_argument, "duplicate field " + base::in_quotes(given));
       }
       if (json_.next() == 'n') {
         if (!json_.skip_value()) return broken();
@@ -82,7 +82,8 @@ class RlsReader {
       const Result<bool> known = take(seen.back());
       if (!known) return fail(known.error());
       if (!*known) {
-        return fail(ErrorCode::invalid_argument, "unknown field " + in_quotes(given) + " in " + std::string(what));
+        return fail(ErrorCode::invalid_argument,
+                    "unknown field " + base::in_quotes(given) + " in " + std::string(what));
       }
     }
     return json_.is_broken() ? broken() : Result<void>{};
@@ -160,17 +161,12 @@ class RlsReader {
   }
 
   static std::optional<std::uint64_t> whole(std::string_view digits) {
-    const char* end = digits.data() + digits.size();
-    std::uint64_t number = 0;
-    if (const auto read = std::from_chars(digits.data(), end, number); read.ec == std::errc{} && read.ptr == end) {
-      return number;
-    }
+    if (const auto number = base::to_number<std::uint64_t>(digits)) return number;
     constexpr double kExactMax = 9'007'199'254'740'992.0;
-    double value = 0;
-    const auto read = std::from_chars(digits.data(), end, value);
-    if (read.ec != std::errc{} || read.ptr != end || !(value >= 0 && value <= kExactMax)) return std::nullopt;
-    number = static_cast<std::uint64_t>(value);
-    return static_cast<double>(number) < value ? std::nullopt : std::optional(number);
+    const auto value = base::to_number<double>(digits);
+    if (!value || !(*value >= 0 && *value <= kExactMax)) return std::nullopt;
+    const auto number = static_cast<std::uint64_t>(*value);
+    return static_cast<double>(number) < *value ? std::nullopt : std::optional(number);
   }
 
   Result<void> flag(std::string_view where, bool& out) {
@@ -189,59 +185,19 @@ class RlsReader {
   RlsRequest& request_;
 };
 
-// Writes the members of an object, and the commas between them.
-class ObjectWriter {
- public:
-  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
-  ObjectWriter(const ObjectWriter&) = delete;
-  ObjectWriter& operator=(const ObjectWriter&) = delete;
-  ~ObjectWriter() { out_ += '}'; }
-
-  std::string& add(std::string_view name) {
-    if (!is_first_) out_ += ',';
-    is_first_ = false;
-    out_.append("\"").append(name).append("\":");
-    return out_;
+void append_status(JsonWriter& json, const RlsStatus& status) {
+  json.begin_object();
+  json.text("code", kCodes[static_cast<std::size_t>(status.code)]);
+  if (const auto& limit = status.current_limit) {
+    json.begin_object("currentLimit");
+    if (limit->requests_per_unit != 0) json.number("requestsPerUnit", limit->requests_per_unit);
+    if (limit->unit != RlsUnit::unknown) json.text("unit", kUnits[static_cast<std::size_t>(limit->unit)]);
+    if (!limit->name.empty()) json.text("name", limit->name);
+    json.end_object();
   }
-  void add_text(std::string_view name, std::string_view value) {
-    if (!value.empty()) append_json_text(add(name), value);
-  }
-  void add_number(std::string_view name, std::uint64_t value) {
-    if (value != 0) add(name).append(std::to_string(value));
-  }
-  void add_name(std::string_view name, std::string_view value) { add(name).append("\"").append(value).append("\""); }
-
- private:
-  std::string& out_;
-  bool is_first_ = true;
-};
-
-template <class List, class Write>
-void append_list(std::string& out, const List& list, Write write) {
-  out += '[';
-  bool is_first = true;
-  for (const auto& one : list) {
-    if (!std::exchange(is_first, false)) out += ',';
-    write(one);
-  }
-  out += ']';
-}
-
-void append_status(std::string& out, const RlsStatus& status) {
-  ObjectWriter members(out);
-  members.add_name("code", kCodes[static_cast<std::size_t>(status.code)]);
-  if (status.current_limit) {
-    ObjectWriter limit(members.add("currentLimit"));
-    limit.add_number("requestsPerUnit", status.current_limit->requests_per_unit);
-    if (status.current_limit->unit != RlsUnit::unknown) {
-      limit.add_name("unit", kUnits[static_cast<std::size_t>(status.current_limit->unit)]);
-    }
-    limit.add_text("name", status.current_limit->name);
-  }
-  members.add_number("limitRemaining", status.limit_remaining);
-  if (status.seconds_until_reset) {
-    members.add_name("durationUntilReset", std::to_string(*status.seconds_until_reset) + "s");
-  }
+  if (status.limit_remaining != 0) json.number("limitRemaining", status.limit_remaining);
+  if (status.seconds_until_reset) json.text("durationUntilReset", std::to_string(*status.seconds_until_reset) + "s");
+  json.end_object();
 }
 
 std::string base64(std::string_view bytes) {
@@ -258,13 +214,14 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-void append_metadata(std::string& out, const RlsMetadata& metadata) {
-  ObjectWriter members(out);
-  append_json_text(members.add("rule"), metadata.rule);
-  members.add("allowed").append(metadata.allowed ? "true" : "false");
-  members.add("remaining").append(std::to_string(metadata.remaining));
-  if (metadata.retry_after) members.add("retry_after").append(std::to_string(*metadata.retry_after));
-  if (metadata.decided_by != DecidedBy::here) members.add_name("decided_by", to_string(metadata.decided_by));
+void append_metadata(JsonWriter& json, const RlsMetadata& metadata) {
+  json.begin_object("dynamicMetadata");
+  json.text("rule", metadata.rule);
+  json.flag("allowed", metadata.allowed);
+  json.raw("remaining", std::to_string(metadata.remaining));
+  if (metadata.retry_after) json.raw("retry_after", std::to_string(*metadata.retry_after));
+  if (metadata.decided_by != DecidedBy::here) json.text("decided_by", weir::to_string(metadata.decided_by));
+  json.end_object();
 }
 
 }  // namespace
@@ -272,21 +229,27 @@ void append_metadata(std::string& out, const RlsMetadata& metadata) {
 Result<void> read_rls_json(std::string_view body, RlsJsonRequest& out) { return RlsReader(body, out).read(); }
 
 void append_rls_json(const RlsResponse& response, std::string& out) {
-  ObjectWriter members(out);
-  members.add_name("overallCode", kCodes[static_cast<std::size_t>(response.overall_code)]);
+  JsonWriter json(out);
+  json.begin_object();
+  json.text("overallCode", kCodes[static_cast<std::size_t>(response.overall_code)]);
   if (!response.statuses.empty()) {
-    append_list(members.add("statuses"), response.statuses,
-                [&](const RlsStatus& status) { append_status(out, status); });
+    json.begin_array("statuses");
+    for (const RlsStatus& status : response.statuses) append_status(json, status);
+    json.end_array();
   }
   if (!response.response_headers.empty()) {
-    append_list(members.add("responseHeadersToAdd"), response.response_headers, [&](const RlsHeader& header) {
-      ObjectWriter pair(out);
-      pair.add_text("key", header.key);
-      pair.add_text("value", header.value);
-    });
+    json.begin_array("responseHeadersToAdd");
+    for (const RlsHeader& header : response.response_headers) {
+      json.begin_object();
+      if (!header.key.empty()) json.text("key", header.key);
+      if (!header.value.empty()) json.text("value", header.value);
+      json.end_object();
+    }
+    json.end_array();
   }
-  if (!response.raw_body.empty()) members.add_name("rawBody", base64(response.raw_body));
-  if (response.dynamic_metadata) append_metadata(members.add("dynamicMetadata"), *response.dynamic_metadata);
+  if (!response.raw_body.empty()) json.text("rawBody", base64(response.raw_body));
+  if (response.dynamic_metadata) append_metadata(json, *response.dynamic_metadata);
+  json.end_object();
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -15,7 +15,7 @@
 #include "protocol/rls.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::protocol {
 
 // A request, and its texts that are not views of the body. The body must outlive it. Reuse it to avoid allocations.
 struct RlsJsonRequest {
@@ -29,4 +29,4 @@ Result<void> read_rls_json(std::string_view body, RlsJsonRequest& out);
 // Omits fields with default values, as protobuf does. Writes one line, without a line end.
 void append_rls_json(const RlsResponse& response, std::string& out);
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 class RlsJson : public testing::Test {
@@ -43,7 +43,7 @@ TEST_F(RlsJson, ReadsEitherSpelling) {
   }
 }
 
-TEST_F(RlsJson, TakesNullForAbsent) {
+TEST_F(RlsJson, TakesNullAsAbsent) {
   read(R"({"domain":null,"descriptors":[{"hitsAddend":null,"limit":null}]})");
   EXPECT_FALSE(request.descriptors[0].hits_addend);
   EXPECT_FALSE(request.descriptors[0].limit);
@@ -68,7 +68,7 @@ TEST_F(RlsJson, RefusesValuesOfAnotherKind) {
   }
 }
 
-TEST_F(RlsJson, HasTheBoundsOfTheOtherForm) {
+TEST_F(RlsJson, HasTheBoundsOfTheProtobufForm) {
   std::string descriptors = "{}", entries = "{}";
   for (std::size_t i = 1; i < kRlsDescriptorsMax; ++i) descriptors += ",{}";
   for (std::size_t i = 1; i < kRlsEntriesMax; ++i) entries += ",{}";
@@ -104,7 +104,7 @@ TEST_F(RlsJson, PrintsADenialWithItsBodyInBase64) {
                   R"("retry_after":1}})");
 }
 
-TEST_F(RlsJson, SaysOfAFleetHowItWasMade) {
+TEST_F(RlsJson, SaysInAFleetHowTheDecisionWasMade) {
   RlsResponse response;
   response.dynamic_metadata = RlsMetadata{"r", true, 3, std::nullopt, DecidedBy::strict};
   std::string text;
@@ -114,4 +114,4 @@ TEST_F(RlsJson, SaysOfAFleetHowItWasMade) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

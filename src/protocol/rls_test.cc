@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 std::string bytes_of(std::string_view hex) {
@@ -80,14 +80,14 @@ TEST_F(RlsRequests, HaveOverridesAndHitsOfTheirOwn) {
   EXPECT_EQ(again(), kTwo);
 }
 
-TEST_F(RlsRequests, GiveHitsBack) {
+TEST_F(RlsRequests, RefundHits) {
   read("0a0164120e0a060a016b1201761a0208032001");
   EXPECT_TRUE(request.descriptors[0].is_negative_hits);
   EXPECT_EQ(request.descriptors[0].hits_addend, 3u);
   EXPECT_EQ(again(), "0a0164120e0a060a016b1201761a0208032001");
 }
 
-TEST_F(RlsRequests, AreWrittenWithMessagesThatAreEmpty) {
+TEST_F(RlsRequests, AreWrittenWithEmptyMessages) {
   for (const std::string_view empty : {"1200", "12021200", "12021a00"}) {
     read(empty);
     EXPECT_EQ(again(), empty);
@@ -108,8 +108,8 @@ TEST_F(RlsRequests, NameTheirDomainAsAnEntryEvenIfItComesLast) {
   EXPECT_EQ(request.all_of(request.descriptors[1])[1].value, "w");
 }
 
-TEST_F(RlsRequests, BearWhatProtobufBears) {
-  read("0a01610a0162");  // the last of two counts
+TEST_F(RlsRequests, AcceptEverythingThatProtobufAllows) {
+  read("0a01610a0162");  // the last of two values is used
   EXPECT_EQ(request.domain, "b");
   read("0a016498060118039a060378797a");  // unknown fields
   EXPECT_EQ(request.hits_addend, 3u);
@@ -147,7 +147,7 @@ TEST_F(RlsRequests, AreRefusedWhenTheyAreCutShort) {
   EXPECT_EQ(refused, whole.size() - 4);
 }
 
-TEST_F(RlsRequests, AreRefusedWhenTheyAreNonsense) {
+TEST_F(RlsRequests, AreRefusedWhenTheyAreMalformed) {
   for (const char* wrong : {"07", "00", "0b", "0aff", "18ffffffffffffffffffff01", "1203 0a0501"}) {
     EXPECT_FALSE(read_rls_request(bytes_of(wrong), request)) << wrong;
   }
@@ -167,13 +167,13 @@ TEST_F(RlsRequests, HaveBounds) {
             ErrorCode::out_of_range);
 }
 
-TEST(RlsResponses, TellOfALimit) {
+TEST(RlsResponses, ReportALimit) {
   RlsResponse response;
   response.statuses.push_back({RlsCode::ok, RlsLimit{10, RlsUnit::minute, "per-ip"}, 9, 42});
   EXPECT_EQ(response_hex(response), "080112160801120c080a10021a067065722d697018092202082a");
 }
 
-TEST(RlsResponses, TellOfADenial) {
+TEST(RlsResponses, ReportADenial) {
   RlsResponse response;
   response.overall_code = RlsCode::over_limit;
   response.statuses.push_back({RlsCode::over_limit, RlsLimit{10, RlsUnit::second, ""}, 0, 1});
@@ -183,7 +183,7 @@ TEST(RlsResponses, TellOfADenial) {
             "0802120c08021204080a1001220208011a100a0b72657472792d61667465721201312a09736c6f7720646f776e");
 }
 
-TEST(RlsResponses, TellThatNoRuleIsAboutIt) {
+TEST(RlsResponses, ReportThatNoRuleApplies) {
   RlsResponse response;
   response.statuses.emplace_back();
   EXPECT_EQ(response_hex(response), "080112020801");
@@ -206,4 +206,4 @@ TEST(RlsResponses, CarryAStructForOtherFilters) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

@@ -11,7 +11,7 @@
 
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::protocol {
 
 inline constexpr std::int64_t kMicrosPerSecond = 1'000'000;
 
@@ -50,4 +50,4 @@ inline std::string wait_text(double seconds) {
   return wait_text(Micros{std::llround(std::clamp(seconds, 0.0, kMost) * 1e6)});
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

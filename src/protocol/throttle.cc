@@ -1,25 +1,23 @@
 // CL.THROTTLE, GCRA and THROTTLE. See throttle.h.
 #include "protocol/throttle.h"
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string>
 
 #include "base/nearest.h"
-#include "protocol/request_cost.h"
+#include "base/text.h"
+#include "protocol/request_error.h"
 #include "protocol/seconds.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 constexpr std::string_view kRefunds = "; to refund, use WEIR.LIMIT with a COST below 0";
 constexpr std::int64_t kPeriodMaxSeconds = kPeriodMax.count() / kMicrosPerSecond;
 
-tl::unexpected<Error> cell_error(std::string_view text) {
-  return fail(ErrorCode::invalid_argument, "Cell error: " + std::string(text));
-}
+tl::unexpected<Error> cell_error(std::string_view text) { return wrong("Cell error: " + std::string(text)); }
 
 // Parses numbers like redis-cell: a plus sign and leading zeros are allowed.
 std::optional<std::int64_t> parse_number(std::string_view text) {
@@ -27,10 +25,20 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
     text.remove_prefix(1);
     if (text.starts_with('-')) return std::nullopt;
   }
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return base::to_number<std::int64_t>(text);
+}
+
+// max_burst, count, period and quantity, as CL.THROTTLE and THROTTLE have them.
+using Numbers = std::array<std::int64_t, 4>;
+
+// Parses the numbers behind the key. Returns the place of the first argument that is not a number; 0 if there is none.
+std::size_t parse_numbers(std::span<const std::string_view> args, Numbers& numbers) {
+  for (std::size_t i = 1; i < args.size(); ++i) {
+    const auto number = parse_number(args[i]);
+    if (!number) return i;
+    numbers[i - 1] = *number;
+  }
+  return 0;
 }
 
 std::optional<Error> refuse_range(std::string_view name, std::int64_t value, std::int64_t least, std::int64_t most) {
@@ -66,14 +74,13 @@ std::optional<Error> refuse_bucket(std::int64_t least_burst, const Bucket& bucke
 
 // Parses seconds, with an optional fraction and exponent like a double in Redis, to whole microseconds.
 std::optional<std::int64_t> parse_period(std::string_view text) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(seconds)) return std::nullopt;
-  if (seconds > static_cast<double>(kPeriodMaxSeconds) || seconds < 0) return -1;
-  return std::llround(seconds * 1e6);  // below 2^53: exact to the microsecond
+  const auto seconds = base::to_number<double>(text);
+  if (!seconds || !std::isfinite(*seconds)) return std::nullopt;
+  if (*seconds > static_cast<double>(kPeriodMaxSeconds) || *seconds < 0) return -1;
+  return std::llround(*seconds * 1e6);  // below 2^53: exact to the microsecond
 }
 
-bool is_tokens(std::string_view word) { return lower(word.substr(0, 7)) == "tokens"; }
+bool is_tokens(std::string_view word) { return base::lower(word.substr(0, 7)) == "tokens"; }
 
 }  // namespace
 
@@ -81,11 +88,9 @@ Result<Throttle> parse_cell_throttle(std::span<const std::string_view> args) {
   if (args.size() < 4 || args.size() > 5) {
     return cell_error("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]");
   }
-  std::int64_t numbers[4] = {0, 0, 0, 1};  // max_burst, count, period, quantity
-  for (std::size_t i = 1; i < args.size(); ++i) {
-    const auto number = parse_number(args[i]);
-    if (!number) return cell_error("Couldn't parse as integer: " + std::string(args[i].substr(0, 64)));
-    numbers[i - 1] = *number;
+  Numbers numbers = {0, 0, 0, 1};
+  if (const std::size_t bad = parse_numbers(args, numbers); bad > 0) {
+    return cell_error("Couldn't parse as integer: " + std::string(args[bad].substr(0, 64)));
   }
   const auto [max_burst, count, period, quantity] = numbers;
   if (count == 0 || period == 0) return cell_error("Zero rates are not supported");
@@ -99,14 +104,10 @@ Result<Throttle> parse_cell_throttle(std::span<const std::string_view> args) {
 
 Result<Throttle> parse_crab_throttle(std::span<const std::string_view> args) {
   constexpr std::string_view kNames[] = {"max_burst", "count_per_period", "period", "quantity"};
-  std::int64_t numbers[4] = {0, 0, 0, 1};
-  for (std::size_t i = 1; i < args.size(); ++i) {
-    const auto number = parse_number(args[i]);
-    if (!number) {
-      return fail(ErrorCode::invalid_argument,
-                  "invalid " + std::string(kNames[i - 1]) + ": " + in_quotes(args[i]) + " is not a whole number");
-    }
-    numbers[i - 1] = *number;
+  Numbers numbers = {0, 0, 0, 1};
+  if (const std::size_t bad = parse_numbers(args, numbers); bad > 0) {
+    return wrong("invalid " + std::string(kNames[bad - 1]) + ": " + base::in_quotes(args[bad]) +
+                 " is not a whole number");
   }
   const auto [max_burst, count, period, quantity] = numbers;
   Bucket bucket{.max_burst = max_burst, .count = count, .cost = quantity};
@@ -122,28 +123,25 @@ Result<Throttle> parse_crab_throttle(std::span<const std::string_view> args) {
 Result<Throttle> parse_gcra(std::span<const std::string_view> args) {
   const auto max_burst = parse_number(args[1]), count = parse_number(args[2]);
   if (!max_burst || !count) {
-    return fail(ErrorCode::invalid_argument, "value is not an integer or out of range: " +
-                                                 in_quotes(max_burst ? args[2] : args[1]) + " is not a whole number");
+    return wrong("value is not an integer or out of range: " + base::in_quotes(max_burst ? args[2] : args[1]) +
+                 " is not a whole number");
   }
   const auto period_us = parse_period(args[3]);
-  if (!period_us) return fail(ErrorCode::invalid_argument, "value is not a valid float: " + in_quotes(args[3]));
+  if (!period_us) return wrong("value is not a valid float: " + base::in_quotes(args[3]));
   if (*period_us <= 0) {
     return fail(ErrorCode::out_of_range, "period must be > 0 and at most " + std::to_string(kPeriodMaxSeconds) +
-                                             " seconds, found " + in_quotes(args[3]));
+                                             " seconds, found " + base::in_quotes(args[3]));
   }
   Bucket bucket{.max_burst = *max_burst, .count = *count, .period_us = *period_us};
   if (auto error = refuse_bucket(0, bucket, 1)) return fail(std::move(*error));
   bucket.burst = *max_burst + 1;
   if (args.size() > 4) {
-    if (!is_tokens(args[4])) {
-      return fail(ErrorCode::invalid_argument, "syntax error: expected TOKENS, found " + in_quotes(args[4]));
-    }
-    if (args.size() == 5) return fail(ErrorCode::invalid_argument, "Missing TOKENS value");
+    if (!is_tokens(args[4])) return wrong("syntax error: expected TOKENS, found " + base::in_quotes(args[4]));
+    if (args.size() == 5) return wrong("Missing TOKENS value");
     const auto tokens = parse_number(args[5]);
     if (!tokens || *tokens < 0) {
-      return fail(ErrorCode::invalid_argument,
-                  "value is out of range: TOKENS must be a whole number of at least 0, found " + in_quotes(args[5]) +
-                      (tokens ? std::string(kRefunds) : ""));
+      return wrong("value is out of range: TOKENS must be a whole number of at least 0, found " +
+                   base::in_quotes(args[5]) + (tokens ? std::string(kRefunds) : ""));
     }
     bucket.cost = *tokens;
   }
@@ -167,4 +165,4 @@ std::array<std::int64_t, 5> crab_reply(const Decision& decision) {
   return {decision.allowed ? 1 : 0, decision.limit, decision.remaining, seconds_ceil(decision.reset_after), retry};
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

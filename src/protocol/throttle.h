@@ -19,7 +19,7 @@
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 
 struct Throttle {
   std::string_view key;  // points into the arguments
@@ -48,4 +48,4 @@ std::array<std::int64_t, 5> cell_reply(const Decision& decision);
 // allowed, -1 if never).
 std::array<std::int64_t, 5> crab_reply(const Decision& decision);
 
-}  // namespace weir
+}  // namespace weir::protocol

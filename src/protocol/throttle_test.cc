@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 using Args = std::vector<std::string_view>;
@@ -67,7 +67,7 @@ TEST(Throttle, RefundsNothing) {
   }
 }
 
-TEST(Throttle, RefusesWhatNoBucketCanBe) {
+TEST(Throttle, RefusesImpossibleBuckets) {
   EXPECT_EQ(throttle_error({"k", "-1", "1", "1"}), "max_burst is -1, but must be between 0 and 1099511627775");
   EXPECT_EQ(throttle_error({"k", "9223372036854775807", "1", "1"}),
             "max_burst is 9223372036854775807, but must be between 0 and 1099511627775");
@@ -88,7 +88,7 @@ TEST(Throttle, BoundsKeyAndQuantity) {
   }
 }
 
-TEST(Throttle, RepeatsOnlyABitOfALongArgument) {
+TEST(Throttle, RepeatsOnlyTheBeginningOfALongArgument) {
   EXPECT_LT(throttle_error({"k", std::string(100'000, 'x'), "1", "1"}).size(), 120u);
 }
 
@@ -166,4 +166,4 @@ TEST(Quantity, IsReadAloneAsWithTheRest) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

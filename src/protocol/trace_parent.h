@@ -10,7 +10,9 @@
 #include <optional>
 #include <string_view>
 
-namespace weir {
+#include "base/text.h"
+
+namespace weir::protocol {
 
 inline constexpr std::string_view kTraceParentField = "traceparent";
 
@@ -36,9 +38,8 @@ inline std::optional<TraceParent> parse_trace_parent(std::string_view text) {
   TraceParent parent;
   std::ranges::copy(trace, parent.trace_id.begin());
   std::ranges::copy(span, parent.span_id.begin());
-  const char last = flags[1];
-  parent.is_sampled = ((last <= '9' ? last - '0' : last - 'a' + 10) & 1) != 0;
+  parent.is_sampled = (base::hex_digit(flags[1]) & 1) != 0;
   return parent;
 }
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -24,7 +24,7 @@
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::protocol {
 
 struct FieldCheck {
   Request request{};  // views of the words and of the next two members
@@ -54,4 +54,4 @@ void write_decision(const Decision& decision, resp::Writer& out);
 // Writes a reply without a decision, when the server was too overloaded to make one.
 void write_overload(bool allowed, Micros retry_after, resp::Writer& out);
 
-}  // namespace weir
+}  // namespace weir::protocol

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir {
+namespace weir::protocol {
 namespace {
 
 using Words = std::vector<std::string_view>;
@@ -118,7 +118,7 @@ TEST(WeirAnswer, IsAMapOfMilliseconds) {
       std::string::npos);
 }
 
-TEST(WeirAnswer, SaysOfAFleetHowItWasMade) {
+TEST(WeirAnswer, SaysInAFleetHowTheDecisionWasMade) {
   Decision decision{true, 5, 4, Micros{0}, Micros{0}, Micros{0}, DecidedBy::cached};
   EXPECT_TRUE(written(resp::Protocol::resp2, decision).starts_with("*18\r\n"));
   EXPECT_TRUE(written(resp::Protocol::resp2, decision)
@@ -128,7 +128,7 @@ TEST(WeirAnswer, SaysOfAFleetHowItWasMade) {
   EXPECT_TRUE(written(resp::Protocol::resp3, decision).ends_with("$10\r\ndecided_by\r\n$5\r\nlocal\r\n"));
 }
 
-TEST(WeirAnswer, HasNoNumbersWhereNoLimitSpoke) {
+TEST(WeirAnswer, HasNoNumbersIfNoLimitDecided) {
   Answer answer;
   answer.allowed = true;
   std::string out;
@@ -148,4 +148,4 @@ TEST(WeirAnswer, HasNoNumbersWhereNoLimitSpoke) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::protocol

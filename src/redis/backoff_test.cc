@@ -8,7 +8,7 @@
 namespace weir::redis {
 namespace {
 
-TEST(RedisBackoff, WaitsAnythingUpToAStepThatDoublesToItsMost) {
+TEST(RedisBackoff, WaitsARandomTimeUpToAStepThatDoubles) {
   Dice dice(7);
   Backoff backoff(Micros{50'000}, Micros{5'000'000});
   for (Micros step{50'000}; step < Micros{6'400'000}; step *= 2) {
@@ -20,7 +20,7 @@ TEST(RedisBackoff, WaitsAnythingUpToAStepThatDoublesToItsMost) {
 }
 
 // Of 1,000 clients that lost the same server, no tenth of a step gets many more than a tenth.
-TEST(RedisBackoff, SpreadsThoseWhoWaitOverTheWholeStep) {
+TEST(RedisBackoff, SpreadsClientsOverTheWholeStep) {
   std::array<int, 10> tenths{};
   for (std::uint64_t seed = 1; seed <= 1'000; ++seed) {
     Dice dice(seed);
@@ -33,7 +33,7 @@ TEST(RedisBackoff, SpreadsThoseWhoWaitOverTheWholeStep) {
   }
 }
 
-TEST(RedisBackoff, RollsDiceThatNobodyKnowsUnlessTold) {
+TEST(RedisBackoff, IsRandomUnlessItGetsASeed) {
   EXPECT_NE(Dice(0).roll(), Dice(0).roll());
   EXPECT_EQ(Dice(5).roll(), Dice(5).roll());
 }

@@ -11,146 +11,34 @@
 // by turn() or flush(), by the destructor, or by send() itself if the command cannot succeed. All times are those of
 // steady_now(). One thread may use a client. Callbacks run on that thread. They may call send(), but not turn() or
 // flush(), and must not destroy the client. Tested by client_test.cc, cluster_test.cc and sentinel_test.cc.
+//
+// client.cc is shared by all layouts; cluster.cc and sentinel.cc contain what is specific to them. A command without a
+// known node, or one to retry shortly, is parked.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/redis_url.h"
-#include "redis/fault.h"
-#include "redis/slot.h"
-#include "resp/reply.h"
-#include "weir/clock.h"
+#include "redis/command.h"
+#include "redis/node.h"
+#include "redis/topology.h"
 
 namespace weir::redis {
 
-inline constexpr Micros kNever = Micros::max();
-inline constexpr int kAnySlot = -1;
-inline constexpr int kAnyNode = -1;
-inline constexpr int kNoScript = -1;
-
-// The time of the machine's monotonic clock, for code that drives a client.
-inline Micros steady_now() { return std::chrono::duration_cast<Micros>(read_stopwatch()); }
-
-// How to deliver a reply. With `integers`, an integer, an array of integers, or an array of such arrays is delivered
-// as consecutive integers without an allocation. Every other reply is delivered as a value.
-enum class Reading : std::uint8_t { value, integers };
-
-// The members point to data that is valid only during the callback.
-struct Reply {
-  const Fault* fault = nullptr;
-  const resp::Value* value = nullptr;
-  std::span<const std::int64_t> integers{};
-
-  bool is_ok() const { return fault == nullptr; }
-};
-
-class Receiver {
+class Client final : private NodeHost, private Receiver {
  public:
-  virtual void on_reply(std::uint64_t tag, const Reply& reply) = 0;
-  // Reports the outcome of a command with Order::wants_late whose deadline passed after it was sent
-  // (Fault::has_late): its reply, or a fault if the connection broke first. Called once, after on_reply().
-  virtual void on_late(std::uint64_t /*tag*/, const Reply& /*reply*/) {}
-
- protected:
-  ~Receiver() = default;
-};
-
-// Who receives the reply. A null receiver discards it. The receiver must live until then.
-struct Callback {
-  Receiver* receiver = nullptr;
-  std::uint64_t tag = 0;
-};
-
-struct Order {
-  // The command. It must have exactly one reply, so not SUBSCRIBE, MONITOR or CLIENT REPLY. For a script: the number
-  // of keys, the keys, the arguments.
-  std::span<const std::string_view> words;
-  int script = kNoScript;  // as returned by add_script()
-  int slot = kAnySlot;     // in a cluster, the owner of this slot gets the command
-  int node = kAnyNode;     // or this node, by its index in masters(); never redirected
-  Micros deadline = kNever;
-  Reading reading = Reading::value;
-  bool wants_late = false;
-  bool is_retried = true;  // in a cluster, retry after TRYAGAIN; else report it, and the caller splits the command
-};
-
-// answered: the receiver was called already, with a fault.
-enum class Sent : std::uint8_t { accepted, answered };
-
-// A change of a connection, for the caller's log.
-struct Event {
-  enum class Kind : std::uint8_t {
-    connected,  // and greeted, so commands can be sent
-    lost,       // or could not be made; `text` says why; repeated failures for the same reason are not reported
-    moved,      // the master is another server, or the cluster's map has changed
-  };
-  Kind kind = Kind::connected;
-  std::string address{};
-  std::string text{};
-  std::uint64_t node = 0;  // the number that owner_of() returns; 0 for a node without data, such as a sentinel
-};
-
-struct ClientOptions {
-  std::string name = "weir";  // name in CLIENT LIST
-  Micros connect_timeout{1'000'000};
-  Micros reach_timeout{250'000};   // part of it for TCP to connect; a lost packet is sent again after a second
-  Micros silence{1'000'000};       // without any bytes for this long, although a reply is due: reconnect
-  Micros backoff_first{50'000};    // wait before a reconnect: random, up to this, which doubles
-  Micros backoff_most{5'000'000};  // up to this
-  // If set, it replaces each drawn wait, so that clients who know of each other can divide the time among them.
-  std::function<Micros(Micros)> spread{};
-  Micros sentinel_timeout{300'000};   // for one sentinel to reply
-  Micros refresh_gap{100'000};        // minimum between two requests for the cluster's map
-  Micros refresh_period{60'000'000};  // between two requests without a cause
-  Micros subscribe_gap{5'000'000};    // before asking again a server that refused a channel
-  std::size_t commands_max = 16'384;  // waiting and in flight, per node
-  std::size_t bytes_max = 8U << 20;   // the size of those commands, per node
-  std::uint64_t seed = 0;             // of the random generator; 0: random
-  std::function<void(const Event&)> on_event{};
-};
-
-struct Counters {
-  std::uint64_t dials = 0;
-  std::uint64_t connects = 0;  // dials that led to a greeted connection
-  std::uint64_t failures = 0;  // dials that did not
-  std::uint64_t lost = 0;      // greeted connections that were lost
-  std::uint64_t commands = 0;
-  std::uint64_t replies = 0;       // delivered to a receiver
-  std::uint64_t late_replies = 0;  // came after the deadline
-  std::uint64_t timeouts = 0;
-  std::uint64_t redirects = 0;
-  std::uint64_t retries = 0;  // after TRYAGAIN, CLUSTERDOWN, LOADING
-  std::uint64_t refreshes = 0;
-  std::uint64_t script_loads = 0;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-};
-
-// A known master.
-struct NodeState {
-  int index = 0;  // for Order::node; valid until the map changes
-  std::string address{};
-  bool is_connected = false;
-  std::size_t in_flight = 0;
-};
-
-class Core;
-
-class Client {
- public:
-  explicit Client(Target target, ClientOptions options = {});
+  explicit Client(base::redis::Target target, ClientOptions options = {});
   ~Client();  // answers all unanswered commands: disconnected
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
 
-  // Loads a script on every connection before any command. The result is for Order::script.
+  // Loads a script on every connection before any command. The result is for Command::script.
   int add_script(std::string text);
 
   // Calls `subscriber` for each message that is published on a channel from now on, in a cluster on any node.
@@ -159,29 +47,118 @@ class Client {
   void subscribe(std::string channel, Subscriber subscriber);
 
   // Whether every channel is subscribed now. Messages published before that, or between two connections, are missed.
-  struct Hearing {
-    bool is_sure = false;
-    std::string_view refusal{};  // why a server refuses the subscription, as it last said; valid until the next turn()
+  struct Subscription {
+    bool is_complete = false;
+    std::string_view refusal{};  // why a server last refused the subscription; valid until the next turn()
   };
-  Hearing hearing() const;
+  Subscription subscription() const;
 
   // Connects and stays connected, without waiting for a command.
   void connect();
 
-  Sent send(const Order& order, Callback done);
+  void send(Command command, Callback done);
   void flush(Micros now);
 
-  int descriptor() const;  // an epoll descriptor; readable when turn() has work
-  Micros due() const;      // when to call turn() even if nothing is readable; or kNever
+  int descriptor() const { return shared_.epoll.get(); }  // an epoll descriptor; readable when turn() has work
+  Micros due() const;                                     // when to call turn() even if nothing is readable; or kNever
   void turn(Micros now);
 
-  const Counters& counters() const;
+  const Counters& counters() const { return shared_.counters; }
   std::vector<NodeState> masters() const;
   // The known owner of a slot, as a number that is unique to that node; 0 if unknown.
   std::uint64_t owner_of(int slot) const;
 
  private:
-  std::unique_ptr<Core> core_;
+  struct Parked {
+    Command entry;
+    std::string bytes;
+    Micros due;
+    FaultKind why;
+  };
+
+  // NodeHost
+  void on_dial_due(Node& node) override;
+  void on_ready(Node& node) override;
+  void on_lost(Node& node, const std::string& why) override;
+  void on_push(Node& node, const resp::Value& push) override;
+  void on_refused(Node& node, const Command& entry, std::string_view bytes, std::string_view error) override;
+  Micros reroute_at() const override;
+  // Receiver, for the client's own commands
+  void on_reply(std::uint64_t tag, const Reply& reply) override;
+
+  bool is_cluster() const { return shared_.target.layout == base::redis::Layout::cluster; }
+  bool is_sentinel() const { return shared_.target.layout == base::redis::Layout::sentinel; }
+  Node& make_node(const base::Endpoint& endpoint, NodeRole role);
+  Node* find_node(const base::Endpoint& endpoint);
+  Node* node_of_id(std::uint64_t id);
+  Node* route(int slot);
+  void handle_events();
+  void report_event(Event::Kind kind, const std::string& address, const std::string& text,
+                    const Node* node = nullptr) const;
+  void answer(const Command& entry, FaultKind kind, std::string_view text, bool was_sent) const;
+  void reconnect_once(Node& node);
+  void tend_subscriptions();
+  void drop_left();
+
+  // Parked commands: they wait for a map or for a time
+  void park(const Command& entry, std::string_view bytes, Micros due, FaultKind why);
+  void park_without_owner(const Command& entry, std::string_view bytes);
+  void resend(const Command& entry, std::string_view bytes);
+  void turn_parked();
+
+  // cluster.cc
+  bool redirect(Node& node, const Command& entry, std::string_view bytes, std::string_view error);
+  bool retry(const Command& entry, std::string_view bytes, FaultKind kind);
+  void ask_for_refresh();
+  void begin_refresh();
+  Node& node_to_ask();
+  void on_map(const Reply& reply);
+  void refresh_failed(std::string why);
+  void use_map(const ClusterMap& map);
+  bool assign_slots(const ClusterMap& map, std::vector<Node*>& masters);
+  void reroute();
+
+  // sentinel.cc
+  void make_sentinels();
+  void begin_search();
+  void ask_next_sentinel();
+  void on_sentinel(std::size_t index, const Reply& reply);
+  void watch_sentinel(Node& node);
+  void on_switch(std::string_view channel, std::string_view payload);
+
+  Shared shared_;
+  std::uint64_t next_id_ = 1;
+  std::vector<std::unique_ptr<Node>> nodes_;  // null where a node has left
+  std::vector<std::pair<std::string, Client::Subscriber>> subscribers_;
+  std::vector<Parked> parked_;
+  bool is_kept_ = false;  // connect() was called
+  Micros reconnected_at_{INT64_MIN / 2};
+  std::size_t next_any_ = 0;
+
+  // Cluster only
+  std::array<std::int16_t, kSlots> slots_{};  // index of each slot's owner in nodes_; -1 if unknown
+  std::vector<base::Endpoint> known_;         // every endpoint that may be asked for the map
+  bool has_map_ = false;
+  bool has_shards_ = true;  // CLUSTER SHARDS is supported
+  bool is_refreshing_ = false;
+  bool has_refresh_failed_ = false;
+  std::uint64_t asked_id_ = 0;
+  base::Endpoint asked_;
+  Micros refresh_at_ = kNever;
+  Micros refreshed_at_{INT64_MIN / 2};
+  std::string map_failure_ = "the cluster map has not been read yet";
+
+  // Sentinel only
+  std::vector<Node*> sentinels_;  // the last one to reply comes first
+  std::vector<Node*> searched_;   // sentinels_ as it was when the search began
+  Node* watched_ = nullptr;       // the sentinel that reports switches
+  bool is_searching_ = false;
+  std::size_t search_at_ = 0;
+  std::string search_failure_;
 };
+
+// Checks whether all files that the address names, including password files, are usable now. Run at startup: retrying
+// does not help with a file that cannot be used.
+Result<void> check_files(const base::redis::Target& target);
 
 }  // namespace weir::redis

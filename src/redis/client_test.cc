@@ -55,9 +55,9 @@ TEST_F(RedisClient, AnswersAHundredThousandCommandsInOrder) {
   }
 }
 
-TEST_F(RedisClient, ReadsWhatIsNotIntegersAsAValueWhoeverAskedForIntegers) {
+TEST_F(RedisClient, DeliversOtherRepliesAsValuesWhereIntegersAreExpected) {
   Driver driver(url_of(*server));
-  const Order integers{.reading = Reading::integers};
+  const Command integers{.reading = Reading::integers};
   EXPECT_EQ(driver.ask({"EVAL", "return {1,{2,-3},4}", "0"}, integers).integers,
             (std::vector<std::int64_t>{1, 2, -3, 4}));
   EXPECT_EQ(driver.ask({"EVAL", "return {1,'x'}", "0"}, integers).value.items.size(), 2u);
@@ -83,7 +83,7 @@ TEST_F(RedisClient, AnswersTimeoutAtTheDeadlineAndDropsTheLateReply) {
   EXPECT_EQ(driver.client->counters().lost, 0u);
 }
 
-TEST_F(RedisClient, GoesOnAfterAPauseWithRepliesInOrder) {
+TEST_F(RedisClient, ContinuesAfterAPauseWithRepliesInOrder) {
   Driver driver(url_of(*server), {.silence = 10'000_ms});
   driver.ask({"SET", "n", "0"});
   server->pause();
@@ -103,7 +103,7 @@ TEST_F(RedisClient, GoesOnAfterAPauseWithRepliesInOrder) {
   for (const auto& row : driver.calls) EXPECT_EQ(row.second, 1);
 }
 
-TEST_F(RedisClient, DoesNotSendWhatWasGivenUpBeforeItLeft) {
+TEST_F(RedisClient, SendsNoCommandWhoseDeadlineHasPassed) {
   Driver driver(url_of(*server), {.silence = 10'000_ms, .bytes_max = 64U << 20});
   driver.ask({"PING"});
   server->pause();
@@ -117,7 +117,7 @@ TEST_F(RedisClient, DoesNotSendWhatWasGivenUpBeforeItLeft) {
   EXPECT_EQ(driver.faults(), 1u) << driver.first_fault();
 }
 
-TEST_F(RedisClient, LeavesAServerThatIsSilentAndComesBack) {
+TEST_F(RedisClient, ReconnectsToAServerThatIsSilent) {
   Driver driver(url_of(*server), {.silence = 100_ms});
   driver.ask({"PING"});
   server->pause();
@@ -131,16 +131,16 @@ TEST_F(RedisClient, LeavesAServerThatIsSilentAndComesBack) {
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
 }
 
-TEST_F(RedisClient, TellsWhatWasLostAndReconnectsWhenTheServerIsBack) {
+TEST_F(RedisClient, ReportsLostCommandsAndReconnectsWhenTheServerIsBack) {
   Driver driver(url_of(*server), {.backoff_most = 200_ms});
   driver.ask({"PING"});
   server->pause();
-  const std::uint64_t under_way = driver.send({"INCR", "n"});
+  const std::uint64_t in_flight = driver.send({"INCR", "n"});
   driver.run_for(10_ms);
   server->kill();
-  ASSERT_TRUE(driver.wait([&] { return driver.heard.count(under_way) > 0; }));
-  EXPECT_EQ(driver.heard[under_way].fault, FaultKind::disconnected);
-  EXPECT_TRUE(driver.heard[under_way].was_sent);
+  ASSERT_TRUE(driver.wait([&] { return driver.heard.count(in_flight) > 0; }));
+  EXPECT_EQ(driver.heard[in_flight].fault, FaultKind::disconnected);
+  EXPECT_TRUE(driver.heard[in_flight].was_sent);
   // Without a server, a command that cannot wait for the next dial is answered at once.
   ASSERT_TRUE(driver.wait([&] {
     const Heard refused = driver.ask({"PING"}, {.deadline = steady_now() + Micros{1'000}});
@@ -172,7 +172,7 @@ TEST_F(RedisClient, DialsWithinTheStepsOfItsBackoffAndSpreads) {
       if (step == 0) first_waits.push_back(wait);
       now = driver.client->due();
     }
-    EXPECT_EQ(driver.events.size(), 1u) << "what has not changed is not told again";
+    EXPECT_EQ(driver.events.size(), 1u) << "the same failure is not reported again";
   }
   std::ranges::sort(first_waits);
   EXPECT_LT(first_waits.front(), Micros{15'000});
@@ -196,7 +196,7 @@ TEST_F(RedisClient, IsBoundedInCommandsAndBytes) {
 TEST_F(RedisClient, LoadsItsScriptsBeforeAnyCommandAndAgainWhenTheyAreGone) {
   Driver driver(url_of(*server));
   const int script = driver.client->add_script("return {tonumber(ARGV[1]), 7}");
-  const Order order{.script = script, .reading = Reading::integers};
+  const Command order{.script = script, .reading = Reading::integers};
   EXPECT_EQ(driver.ask({"0", "5"}, order).integers, (std::vector<std::int64_t>{5, 7}));
   EXPECT_EQ(driver.client->counters().script_loads, 1u);
   for (int round = 0; round < 3; ++round) {
@@ -212,7 +212,7 @@ TEST_F(RedisClient, LoadsItsScriptsBeforeAnyCommandAndAgainWhenTheyAreGone) {
   ASSERT_TRUE(driver.wait([&] { return !driver.ask({"0", "5"}, order).fault; }));
 }
 
-TEST_F(RedisClient, TellsErrorsByKind) {
+TEST_F(RedisClient, ClassifiesErrors) {
   Driver driver(url_of(*server));
   EXPECT_EQ(driver.ask({"NOSUCH"}).fault, FaultKind::error);
   driver.ask({"LPUSH", "list", "1"});
@@ -230,7 +230,7 @@ TEST_F(RedisClient, TellsErrorsByKind) {
   EXPECT_EQ(driver.client->counters().lost, 0u);
 }
 
-TEST_F(RedisClient, TellsThatAScriptHoldsTheServer) {
+TEST_F(RedisClient, ReportsThatAScriptBlocksTheServer) {
   tell_server({"CONFIG", "SET", "lua-time-limit", "10"});
   Driver driver(url_of(*server), {.silence = 10'000_ms}), other(url_of(*server));
   other.ask({"PING"});
@@ -259,7 +259,7 @@ TEST_F(RedisClient, ReconnectsOnceWhenTheServerIsAReplica) {
   EXPECT_EQ(driver.client->counters().dials, 2u);
 }
 
-TEST_F(RedisClient, HearsWhatIsPublishedAlsoAfterAReconnect) {
+TEST_F(RedisClient, ReceivesMessagesAlsoAfterAReconnect) {
   Driver driver(url_of(*server), {.backoff_most = 100_ms});
   std::vector<std::string> heard;
   driver.client->subscribe("news", [&](std::string_view payload) { heard.emplace_back(payload); });
@@ -278,53 +278,53 @@ TEST_F(RedisClient, HearsWhatIsPublishedAlsoAfterAReconnect) {
   ASSERT_TRUE(driver.wait([&] { return heard.size() == 3; }));
 }
 
-TEST_F(RedisClient, KnowsWhetherItHearsWhatIsPublished) {
+TEST_F(RedisClient, KnowsWhetherItIsSubscribed) {
   tell_server({"ACL", "SETUSER", "limiter", "on", ">pw", "~*", "+@all", "resetchannels"});
   Driver driver("redis://limiter:pw@" + server->address(), {.backoff_most = 50_ms, .subscribe_gap = 50_ms});
-  EXPECT_TRUE(driver.client->hearing().is_sure) << "there is nothing to be heard";
+  EXPECT_TRUE(driver.client->subscription().is_complete) << "there is no channel";
   std::vector<std::string> heard;
   for (const char* channel : {"news", "gossip"}) {
     driver.client->subscribe(channel, [&](std::string_view payload) { heard.emplace_back(payload); });
   }
-  EXPECT_FALSE(driver.client->hearing().is_sure);
-  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().refusal.empty(); }));
-  EXPECT_FALSE(driver.client->hearing().is_sure);
-  const std::string refusal(driver.client->hearing().refusal);
+  EXPECT_FALSE(driver.client->subscription().is_complete);
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->subscription().refusal.empty(); }));
+  EXPECT_FALSE(driver.client->subscription().is_complete);
+  const std::string refusal(driver.client->subscription().refusal);
   EXPECT_TRUE(refusal.starts_with(server->address() + ": SUBSCRIBE: NOPERM")) << refusal;
-  EXPECT_EQ(driver.ask({"PING"}).text, "PONG") << "commands pass nevertheless";
+  EXPECT_EQ(driver.ask({"PING"}).text, "PONG") << "commands work nevertheless";
   // One subscription of two is not enough. A permission granted while connected takes effect.
   tell_server({"ACL", "SETUSER", "limiter", "&news"});
   ASSERT_TRUE(driver.wait([&] { return tell_server({"PUBLISH", "news", "one"}).integer == 1; }));
   ASSERT_TRUE(driver.wait([&] { return !heard.empty(); }));
-  EXPECT_FALSE(driver.client->hearing().is_sure);
+  EXPECT_FALSE(driver.client->subscription().is_complete);
   tell_server({"ACL", "SETUSER", "limiter", "&gossip"});
-  ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
-  EXPECT_TRUE(driver.client->hearing().refusal.empty());
+  ASSERT_TRUE(driver.wait([&] { return driver.client->subscription().is_complete; }));
+  EXPECT_TRUE(driver.client->subscription().refusal.empty());
   EXPECT_EQ(driver.client->counters().dials, 1u);
   // So does a revoked one: Redis then closes the connection.
   tell_server({"ACL", "SETUSER", "limiter", "resetchannels"});
-  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().is_sure; }));
-  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().refusal.empty(); }));
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->subscription().is_complete; }));
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->subscription().refusal.empty(); }));
   tell_server({"ACL", "SETUSER", "limiter", "allchannels"});
-  ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
+  ASSERT_TRUE(driver.wait([&] { return driver.client->subscription().is_complete; }));
   server->kill();
-  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().is_sure; }));
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->subscription().is_complete; }));
 }
 
-TEST_F(RedisClient, HearsNothingWhereHelloIsRefusedAndSaysSo) {
+TEST_F(RedisClient, ReportsThatItCannotSubscribeIfHelloIsRefused) {
   server.reset();
   server = start_redis({.settings = {"--rename-command", "HELLO", ""}});
   Driver driver(url_of(*server));
   driver.client->subscribe("news", [](std::string_view) {});
   driver.client->add_script("return 1");
   EXPECT_EQ(driver.ask({"0"}, {.script = 0}).value.integer, 1);
-  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().refusal.empty(); }));
-  EXPECT_FALSE(driver.client->hearing().is_sure);
-  EXPECT_NE(driver.client->hearing().refusal.find("needs RESP3"), std::string_view::npos);
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->subscription().refusal.empty(); }));
+  EXPECT_FALSE(driver.client->subscription().is_complete);
+  EXPECT_NE(driver.client->subscription().refusal.find("needs RESP3"), std::string_view::npos);
   EXPECT_EQ(driver.client->counters().dials, 1u);
 }
 
-TEST_F(RedisClient, AnswersWhatIsUnderWayWhenItEnds) {
+TEST_F(RedisClient, AnswersCommandsInFlightWhenItEnds) {
   auto driver = std::make_unique<Driver>(url_of(*server));
   driver->ask({"PING"});
   server->pause();
@@ -353,7 +353,7 @@ TEST_F(RedisClient, LogsInByPasswordFileWhichMayChange) {
   EXPECT_EQ(driver.ask({"ACL", "WHOAMI"}).text, "limiter");
 }
 
-TEST_F(RedisClient, SpeaksRespTwoWhereHelloIsRefused) {
+TEST_F(RedisClient, UsesResp2IfHelloIsRefused) {
   tell_server({"ACL", "SETUSER", "limiter", "on", ">pw", "~*", "+@all"});
   tell_server({"CONFIG", "SET", "requirepass", "pw"});
   server.reset();
@@ -366,7 +366,7 @@ TEST_F(RedisClient, SpeaksRespTwoWhereHelloIsRefused) {
   EXPECT_EQ(driver.client->counters().dials, 1u);
 }
 
-TEST_F(RedisClient, TellsThatThePasswordIsMissingOrWrong) {
+TEST_F(RedisClient, ReportsAMissingOrWrongPassword) {
   server.reset();
   server = start_redis({.settings = {"--requirepass", "pw"}});
   for (const std::string user : {"", ":wrong@", "nobody:pw@"}) {
@@ -377,7 +377,7 @@ TEST_F(RedisClient, TellsThatThePasswordIsMissingOrWrong) {
   }
 }
 
-TEST_F(RedisClient, TellsThatTheServerIsLoading) {
+TEST_F(RedisClient, ReportsThatTheServerIsLoading) {
   if (test::redis_major_version() < 7) GTEST_SKIP() << "it cannot be made to load slowly";
   server.reset();
   server = start_redis({.settings = {"--enable-debug-command", "yes", "--key-load-delay", "1000",
@@ -402,7 +402,7 @@ TEST_F(RedisClient, TellsThatTheServerIsLoading) {
   ASSERT_TRUE(is_told) << "DEBUG RELOAD: " << last;
 }
 
-TEST_F(RedisClient, TalksThroughAUnixSocket) {
+TEST_F(RedisClient, ConnectsThroughAUnixSocket) {
   server.reset();
   server = start_redis({.settings = {"--unixsocket", "/tmp/weir-redis-PORT.sock"}});
   const std::string path = "/tmp/weir-redis-" + std::to_string(server->port()) + ".sock";
@@ -420,8 +420,8 @@ TEST_F(RedisClient, LooksUpNamesOnAThreadAndTriesEachAddress) {
       [&] { return !lost.events.empty() || lost.ask({"PING"}, {.deadline = steady_now() + 1'000_ms}).fault; }));
 }
 
-TEST_F(RedisClient, BlocksWhoMayWait) {
-  BlockingClient client(*parse_url(url_of(*server)));
+TEST_F(RedisClient, BlockingClientWaitsForTheReply) {
+  BlockingClient client(*base::redis::parse_url(url_of(*server)));
   EXPECT_EQ(client.call({"ECHO", "x"}, 1'000_ms)->text, "x");
   const std::string refusal = client.call({"NOSUCH"}, 1'000_ms).error().message;
   EXPECT_TRUE(refusal.starts_with("error: " + server->address() + ": ERR unknown command")) << refusal;

@@ -1,10 +1,10 @@
-// The cluster's map: fetched, corrected by redirections, and refreshed. See core.h.
+// The cluster's map: fetched, corrected by redirections, and refreshed. See client.h.
 //
 // The map is only a guess; the node that receives a command decides whether it owns the slot. Tested by
 // cluster_test.cc.
 #include <algorithm>
 
-#include "redis/core.h"
+#include "redis/client.h"
 
 namespace weir::redis {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::uint64_t kMapTag = 0;
 }  // namespace
 
 // When a command that waits for an unreachable node may be sent elsewhere.
-Micros Core::hope() const {
+Micros Client::reroute_at() const {
   if (!is_cluster()) return kNever;
   return is_refreshing_ ? shared_.now : std::max(refresh_at_, shared_.now);
 }
@@ -27,24 +27,24 @@ Micros Core::hope() const {
 // ask_for_refresh()
 //
 // Schedules a refresh as soon as the refresh gap allows.
-void Core::ask_for_refresh() {
+void Client::ask_for_refresh() {
   refresh_at_ = std::min(refresh_at_, std::max(shared_.now, refreshed_at_ + shared_.options.refresh_gap));
 }
 
 // Returns a random connected master. If there is none, or after a failed refresh, returns a random endpoint of the
 // address and of the last map.
-Node& Core::node_to_ask() {
+Node& Client::node_to_ask() {
   std::vector<Node*> ready;
   for (const auto& node : nodes_) {
     if (node != nullptr && node->role() == NodeRole::master && node->is_ready()) ready.push_back(node.get());
   }
   if (!ready.empty() && !has_refresh_failed_) return *ready[shared_.dice.below(ready.size())];
-  const Endpoint& endpoint = known_[shared_.dice.below(known_.size())];
+  const base::Endpoint& endpoint = known_[shared_.dice.below(known_.size())];
   Node* const node = find_node(endpoint);
   return node != nullptr ? *node : make_node(endpoint, NodeRole::asked);
 }
 
-void Core::begin_refresh() {
+void Client::begin_refresh() {
   Node& node = node_to_ask();
   is_refreshing_ = true;
   refreshed_at_ = shared_.now;
@@ -57,7 +57,7 @@ void Core::begin_refresh() {
             words);
 }
 
-void Core::on_map(const Reply& reply) {
+void Client::on_map(const Reply& reply) {
   is_refreshing_ = false;
   if (reply.fault != nullptr) {
     const bool is_unknown = reply.fault->kind == FaultKind::error && has_shards_ && reply.fault->was_sent;
@@ -69,12 +69,12 @@ void Core::on_map(const Reply& reply) {
   }
   const auto map =
       has_shards_ ? read_shards(*reply.value, asked_, shared_.target.tls.is_on) : read_slots(*reply.value, asked_);
-  if (!map) return refresh_failed(to_string(asked_) + ": its cluster map has no slots");
+  if (!map) return refresh_failed(base::to_string(asked_) + ": its cluster map has no slots");
   has_refresh_failed_ = false;
   use_map(*map);
 }
 
-void Core::refresh_failed(std::string why) {
+void Client::refresh_failed(std::string why) {
   has_refresh_failed_ = true;
   const bool is_alone = why.find("cluster support disabled") != why.npos;
   map_failure_ = "cannot read the cluster map: " + std::move(why) +
@@ -85,7 +85,7 @@ void Core::refresh_failed(std::string why) {
 // assign_slots()
 //
 // Returns whether any slot changed. `masters` receives the map's masters in its order.
-bool Core::assign_slots(const ClusterMap& map, std::vector<Node*>& masters) {
+bool Client::assign_slots(const ClusterMap& map, std::vector<Node*>& masters) {
   std::array<std::int16_t, kSlots> slots;
   slots.fill(-1);
   for (const Shard& shard : map.shards) {
@@ -104,7 +104,7 @@ bool Core::assign_slots(const ClusterMap& map, std::vector<Node*>& masters) {
   return has_changed;
 }
 
-void Core::use_map(const ClusterMap& map) {
+void Client::use_map(const ClusterMap& map) {
   std::vector<Node*> masters;
   const bool has_changed = assign_slots(map, masters);
   known_ = shared_.target.endpoints;
@@ -127,21 +127,21 @@ void Core::use_map(const ClusterMap& map) {
   if (is_one_down || !parked_.empty()) {
     refresh_at_ = std::min(refresh_at_, shared_.now + shared_.dice.between(kDownMin, kDownMax));
   }
-  if (has_changed) tell(Event::Kind::moved, to_string(asked_), "the cluster map has changed");
+  if (has_changed) report_event(Event::Kind::moved, base::to_string(asked_), "the cluster map has changed");
   reroute();
 }
 
 // Sends commands that wait for an unconnected node to the node that now owns their slot.
-void Core::reroute() {
+void Client::reroute() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i] == nullptr || nodes_[i]->is_ready()) continue;
     Queue waiting = nodes_[i]->take_backlog();
-    waiting.for_each([&](const Pending& entry, std::string_view command, bool) {
+    waiting.for_each([&](const Command& entry, std::string_view bytes, bool) {
       if (entry.is_answered || entry.purpose != Purpose::command) return;
       if (entry.is_pinned) {
-        nodes_[i]->push_bytes(entry, command, false);
+        nodes_[i]->push_bytes(entry, bytes, false);
       } else {
-        resend(entry, command);
+        resend(entry, bytes);
       }
     });
   }
@@ -150,7 +150,7 @@ void Core::reroute() {
 // redirect()
 //
 // Returns false if the error is no redirection.
-bool Core::redirect(Node& node, const Pending& entry, std::string_view command, std::string_view error) {
+bool Client::redirect(Node& node, const Command& entry, std::string_view bytes, std::string_view error) {
   const auto redirection = read_redirection(error, node.endpoint());
   if (!redirection) return false;
   ++shared_.counters.redirects;
@@ -158,9 +158,9 @@ bool Core::redirect(Node& node, const Pending& entry, std::string_view command, 
     answer(entry, FaultKind::moved_too_often, fit_for_log(error), true);
     return true;
   }
-  Pending next = entry;
+  Command next = entry;
   ++next.redirects;
-  next.slot = static_cast<std::int16_t>(redirection->slot);
+  next.slot = redirection->slot;
   Node* to = find_node(redirection->to);
   if (to == nullptr) to = &make_node(redirection->to, NodeRole::master);
   if (!redirection->is_ask) {
@@ -169,7 +169,7 @@ bool Core::redirect(Node& node, const Pending& entry, std::string_view command, 
     slots_[static_cast<std::size_t>(redirection->slot)] = static_cast<std::int16_t>(place - nodes_.begin());
     ask_for_refresh();
   }
-  to->push_bytes(next, command, redirection->is_ask);
+  to->push_bytes(next, bytes, redirection->is_ask);
   return true;
 }
 
@@ -177,17 +177,17 @@ bool Core::redirect(Node& node, const Pending& entry, std::string_view command, 
 //
 // Retries a command after a short wait if the error is temporary. Returns false if it cannot. The deadline ends
 // retrying.
-bool Core::retry(const Pending& entry, std::string_view command, FaultKind kind) {
+bool Client::retry(const Command& entry, std::string_view bytes, FaultKind kind) {
   const bool passes = kind == FaultKind::try_again || kind == FaultKind::cluster_down || kind == FaultKind::loading ||
                       kind == FaultKind::master_down || kind == FaultKind::readonly;
   if (kind == FaultKind::try_again && !entry.is_retried) return false;
   if (!passes || parked_.size() >= shared_.options.commands_max) return false;
   if (kind != FaultKind::try_again) ask_for_refresh();
   ++shared_.counters.retries;
-  Pending next = entry;
+  Command next = entry;
   next.refusal = kind;
   next.redirects = 0;  // Redis 6 redirects to and fro while TRYAGAIN lasts
-  park(next, command, shared_.now + shared_.dice.between(kRetryMin, kRetryMax), kind);
+  park(next, bytes, shared_.now + shared_.dice.between(kRetryMin, kRetryMax), kind);
   return true;
 }
 

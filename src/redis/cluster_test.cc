@@ -30,12 +30,12 @@ class RedisClusterClient : public ::testing::Test {
   std::unique_ptr<test::RedisCluster> cluster;
 };
 
-Order at(const std::string& key, Order order = {}) {
+Command at(const std::string& key, Command order = {}) {
   order.slot = slot_of(key);
   return order;
 }
 
-TEST(RedisClusterAddress, IsToldFromThatOfAServerOfNoCluster) {
+TEST(RedisClusterAddress, ReportsAServerThatIsNotInACluster) {
   const auto server = test::RedisServer::start({});
   ASSERT_TRUE(server) << server.error().message;
   Driver driver("redis+cluster://" + (*server)->address());
@@ -46,7 +46,7 @@ TEST(RedisClusterAddress, IsToldFromThatOfAServerOfNoCluster) {
   }));
 }
 
-TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay) {
+TEST_F(RedisClusterClient, SendsEachCommandToTheOwnerOfItsSlotAndFollowsAMigration) {
   Driver driver("redis+cluster://" + cluster->replica(1).address());  // a replica knows the map too
   for (int i = 0; i < 300; ++i) {
     const std::string key = "k" + std::to_string(i);
@@ -61,7 +61,7 @@ TEST_F(RedisClusterClient, SendsEachCommandToWhoHasItsSlotAndFollowsOneUnderWay)
   ASSERT_EQ(masters.size(), 3u);
   for (const NodeState& master : masters) {
     EXPECT_TRUE(master.is_connected);
-    Order order;
+    Command order;
     order.node = master.index;
     EXPECT_GT(driver.ask({"DBSIZE"}, order).value.integer, 50) << master.address;
   }
@@ -230,12 +230,12 @@ TEST_F(RedisClusterClient, FollowsAFailoverWithoutAStormOfRefreshes) {
 }
 
 // Any remaining server will do, since messages go to all servers.
-TEST_F(RedisClusterClient, HearsNewsByAnotherServerWhenItsOwnIsGone) {
+TEST_F(RedisClusterClient, SubscribesToAnotherServerWhenItsOwnIsGone) {
   Driver driver(url());
   driver.client->connect();
   std::vector<std::string> heard;
   driver.client->subscribe("news", [&](std::string_view payload) { heard.emplace_back(payload); });
-  ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
+  ASSERT_TRUE(driver.wait([&] { return driver.client->subscription().is_complete; }));
   const auto has_it = [&](std::size_t i) {
     return test::call_redis(cluster->master(i).port(), {"PUBSUB", "NUMSUB", "news"}).items[1].integer == 1;
   };
@@ -244,15 +244,16 @@ TEST_F(RedisClusterClient, HearsNewsByAnotherServerWhenItsOwnIsGone) {
   ASSERT_TRUE(has_it(chosen));
   cluster->replica(chosen).kill();  // no replica can take over, so the map stays as it is
   cluster->master(chosen).kill();
-  ASSERT_TRUE(driver.wait([&] { return !driver.client->hearing().is_sure; })) << "it may have missed something";
-  ASSERT_TRUE(driver.wait([&] { return driver.client->hearing().is_sure; }));
+  ASSERT_TRUE(driver.wait([&] { return !driver.client->subscription().is_complete; }))
+      << "it may have missed something";
+  ASSERT_TRUE(driver.wait([&] { return driver.client->subscription().is_complete; }));
   test::call_redis(cluster->master((chosen + 1) % 3).port(), {"PUBLISH", "news", "on"});
   EXPECT_TRUE(driver.wait([&] { return !heard.empty(); }));
 }
 
 class RedisClusterClientLong : public RedisClusterClient {};
 
-TEST_F(RedisClusterClientLong, LetsWhoHasTimeSeeNothingOfAFailover) {
+TEST_F(RedisClusterClientLong, AnswersAPatientCommandDespiteAFailover) {
   Driver driver(url());
   std::string key;
   for (int i = 0; key.empty(); ++i) {
@@ -308,7 +309,7 @@ TEST_F(RedisClusterClientLong, ServesEverythingWhileAThousandSlotsMove) {
   }
 }
 
-TEST_F(RedisClusterClientLong, OutlivesTheLossOfAllMastersButOneAfterTheOther) {
+TEST_F(RedisClusterClientLong, SurvivesTheLossOfEachMasterInTurn) {
   Driver driver(url());
   for (const std::size_t master : {0U, 1U, 2U}) {
     EXPECT_LT(fail_over(driver, master), 120'000_ms);

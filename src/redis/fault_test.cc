@@ -31,7 +31,7 @@ TEST(RedisFault, IsFoundInsideAScriptsErrorOfRedisSix) {
   EXPECT_EQ(kind_of_error("ERR Error running script @user_script: "), FaultKind::error);
 }
 
-TEST(RedisFault, TellsWhatTheUserMayNotAlsoInAScript) {
+TEST(RedisFault, RecognizesAMissingPermissionAlsoInAScript) {
   EXPECT_TRUE(is_forbidden("NOPERM User weir has no permissions to run the 'evalsha' command"));
   EXPECT_TRUE(is_forbidden("r:1: ERR The user executing the script can't run this command or subcommand script: ab"));
   EXPECT_TRUE(is_forbidden("ERR The user executing the script can't access at least one of the keys"));

@@ -20,15 +20,15 @@ bool says_master(const resp::Value& value) {
 
 }  // namespace
 
-void Node::push_own(Purpose purpose, std::span<const std::string_view> words, std::int16_t script) {
+void Node::push_own(Purpose purpose, std::span<const std::string_view> words, int script) {
   queue_.push({.script = script, .purpose = purpose}, words);
   if (state_ == State::greeting) ++greetings_left_;
 }
 
 void Node::greet() {
   const bool is_sentinel = role_ == NodeRole::sentinel;
-  const Credentials& own = is_sentinel ? shared_.target.sentinel_credentials : shared_.target.credentials;
-  const auto password = read_password(own);
+  const base::redis::Credentials& own = is_sentinel ? shared_.target.sentinel_credentials : shared_.target.credentials;
+  const auto password = base::redis::read_password(own);
   if (!password) return lose({FaultKind::noauth, password.error().message});
   greetings_left_ = 0;
   has_password_ = own.are_given();
@@ -49,7 +49,8 @@ void Node::greet() {
       const std::string db = std::to_string(shared_.target.db);
       push_own(Purpose::select, std::array<std::string_view, 2>{"SELECT", db});
     }
-    if (shared_.target.layout == Layout::sentinel) push_own(Purpose::role, std::array<std::string_view, 1>{"ROLE"});
+    if (shared_.target.layout == base::redis::Layout::sentinel)
+      push_own(Purpose::role, std::array<std::string_view, 1>{"ROLE"});
     load_scripts();
   }
   if (is_sentinel) ask_channels();
@@ -57,20 +58,20 @@ void Node::greet() {
 
 void Node::ask_channels() {
   for (const std::string& channel : channels_) {
-    if (std::ranges::find(heard_, channel) != heard_.end()) continue;
+    if (std::ranges::find(confirmed_, channel) != confirmed_.end()) continue;
     push_own(Purpose::subscribe, std::array<std::string_view, 2>{"SUBSCRIBE", channel});
   }
 }
 
 void Node::note_channel(const resp::Value& value) {
   if (is_error(value)) {
-    refusal_ = to_string(endpoint_) + ": SUBSCRIBE: " + fit_for_log(value.text);
+    refusal_ = base::to_string(endpoint_) + ": SUBSCRIBE: " + fit_for_log(value.text);
     ask_again_at_ = shared_.now + shared_.options.subscribe_gap;
     return;
   }
-  if (value.items.size() < 2 || std::ranges::find(heard_, value.items[1].text) != heard_.end()) return;
-  heard_.push_back(value.items[1].text);
-  if (heard_.size() == channels_.size()) refusal_.clear();
+  if (value.items.size() < 2 || std::ranges::find(confirmed_, value.items[1].text) != confirmed_.end()) return;
+  confirmed_.push_back(value.items[1].text);
+  if (confirmed_.size() == channels_.size()) refusal_.clear();
 }
 
 // Retries channels that the server refused: the permission may be granted while we are connected.
@@ -82,7 +83,7 @@ void Node::ask_refused_channels() {
 
 void Node::drop_channels() {
   channels_.clear();
-  heard_.clear();
+  confirmed_.clear();
   refusal_.clear();
   ask_again_at_ = kNever;
 }
@@ -90,14 +91,14 @@ void Node::drop_channels() {
 void Node::load_scripts() {
   for (std::size_t i = 0; i < shared_.scripts.size(); ++i) {
     push_own(Purpose::load_script, std::array<std::string_view, 3>{"SCRIPT", "LOAD", shared_.scripts[i].text},
-             static_cast<std::int16_t>(i));
+             static_cast<int>(i));
     ++shared_.counters.script_loads;
   }
 }
 
-void Node::on_greeting(const Pending& entry, const resp::Value& value) {
+void Node::on_greeting(const Command& entry, const resp::Value& value) {
   --greetings_left_;
-  if (entry.purpose == Purpose::hello && is_error(value)) judge_hello(value);
+  if (entry.purpose == Purpose::hello && is_error(value)) on_hello_error(value);
   if (is_lost_) return;
   const bool is_needed =
       entry.purpose != Purpose::hello && entry.purpose != Purpose::set_name && entry.purpose != Purpose::subscribe;
@@ -110,7 +111,7 @@ void Node::on_greeting(const Pending& entry, const resp::Value& value) {
   if (greetings_left_ == 0) end_greeting();
 }
 
-void Node::judge_hello(const resp::Value& value) {
+void Node::on_hello_error(const resp::Value& value) {
   const FaultKind kind = kind_of_error(value.text);
   // Before authentication, Valkey answers NOAUTH even if it does not know HELLO. So NOAUTH does not mean a wrong
   // password.
@@ -131,8 +132,8 @@ void Node::end_greeting() {
   has_failed_ = false;
   ++shared_.counters.connects;
   Queue waiting = std::exchange(backlog_, {});
-  waiting.for_each([&](const Pending& entry, std::string_view command, bool) {
-    if (!entry.is_answered) queue_.push_bytes(entry, command);
+  waiting.for_each([&](const Command& entry, std::string_view bytes, bool) {
+    if (!entry.is_answered) queue_.push_bytes(entry, bytes);
   });
   host_.on_ready(*this);
   if (role_ == NodeRole::sentinel || channels_.empty()) return;
@@ -145,7 +146,7 @@ void Node::end_greeting() {
 
 // In RESP2 a subscribed connection takes no other commands, and messages look like replies.
 void Node::refuse_channels_in_resp2() {
-  refusal_ = to_string(endpoint_) + ": SUBSCRIBE needs RESP3, but this server refuses HELLO 3";
+  refusal_ = base::to_string(endpoint_) + ": SUBSCRIBE needs RESP3, but this server refuses HELLO 3";
 }
 
 void Node::refuse_greeting(FaultKind kind, const std::string& text) { lose({kind, fit_for_log(text)}); }

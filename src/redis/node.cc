@@ -1,6 +1,8 @@
 // Dialing, losing a connection, and dialing again. See node.h.
 #include "redis/node.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -19,9 +21,19 @@ bool passes_soon(FaultKind kind) {
   return kind == FaultKind::loading || kind == FaultKind::busy || kind == FaultKind::readonly;
 }
 
+// Detects a peer that disappears silently. A unix socket does not support these options, nor need them.
+void watch_for_silence(int socket) {
+  constexpr int kOptions[][3] = {{IPPROTO_TCP, TCP_USER_TIMEOUT, 2'000},
+                                 {SOL_SOCKET, SO_KEEPALIVE, 1},
+                                 {IPPROTO_TCP, TCP_KEEPIDLE, 15},
+                                 {IPPROTO_TCP, TCP_KEEPINTVL, 5},
+                                 {IPPROTO_TCP, TCP_KEEPCNT, 3}};
+  for (const auto& [level, name, value] : kOptions) (void)::setsockopt(socket, level, name, &value, sizeof value);
+}
+
 }  // namespace
 
-Node::Node(NodeHost& host, Shared& shared, std::uint64_t id, Endpoint endpoint, NodeRole role)
+Node::Node(NodeHost& host, Shared& shared, std::uint64_t id, base::Endpoint endpoint, NodeRole role)
     : host_(host),
       shared_(shared),
       id_(id),
@@ -31,7 +43,7 @@ Node::Node(NodeHost& host, Shared& shared, std::uint64_t id, Endpoint endpoint, 
 
 Node::~Node() = default;
 
-void Node::want() {
+void Node::start_dialing() {
   if (state_ == State::idle) wait_until(dial_at_);
 }
 
@@ -42,10 +54,10 @@ void Node::wait_until(Micros when) {
 
 void Node::keep_connected(bool is_kept) {
   is_kept_ = is_kept;
-  if (is_kept) want();
+  if (is_kept) start_dialing();
 }
 
-void Node::dial(Endpoint endpoint) {
+void Node::dial(base::Endpoint endpoint) {
   endpoint_ = std::move(endpoint);
   ++shared_.counters.dials;
   ++dial_number_;
@@ -65,9 +77,9 @@ void Node::on_resolved(Resolved resolved) {
   try_address();
 }
 
-std::unique_ptr<TlsStream> Node::open_tls(std::string& failure) {
+std::unique_ptr<net::TlsStream> Node::open_tls(std::string& failure) {
   if (shared_.tls == nullptr || shared_.tls->has_changed()) {
-    auto loaded = load_tls(shared_.target.tls);
+    auto loaded = net::load_tls(shared_.target.tls);
     if (!loaded) {
       failure = loaded.error().message;
       return nullptr;
@@ -83,18 +95,19 @@ std::unique_ptr<TlsStream> Node::open_tls(std::string& failure) {
 void Node::try_address() {
   std::string failure;
   while (address_at_ < addresses_.size()) {
-    std::unique_ptr<TlsStream> tls;
+    std::unique_ptr<net::TlsStream> tls;
     if (shared_.target.tls.is_on && (tls = open_tls(failure)) == nullptr) break;
     state_ = State::connecting;
     connect_by_ = shared_.now + shared_.options.connect_timeout;
     watched_ = 0;
-    const Wire::Step step = wire_.open(addresses_[address_at_++], std::move(tls));
-    if (step == Wire::Step::failed) {
+    const net::Wire::Step step = wire_.open(addresses_[address_at_++], std::move(tls));
+    if (step == net::Wire::Step::failed) {
       failure = why_not_dialled(wire_.failure());
       continue;
     }
+    watch_for_silence(wire_.descriptor());
     watch();
-    if (step == Wire::Step::done) connected();
+    if (step == net::Wire::Step::done) connected();
     return;
   }
   lose({FaultKind::disconnected, failure});
@@ -119,15 +132,15 @@ void Node::watch() {
 void Node::connected() {
   state_ = State::greeting;
   connect_by_ = shared_.now + shared_.options.connect_timeout;
-  heard_at_ = shared_.now;
+  received_at_ = shared_.now;
   in_.clear();
   in_at_ = 0;
   lean_tries_ = 0;
   parser_ = {};
   loading_.clear();
-  heard_.clear();
+  confirmed_.clear();
   ask_again_at_ = kNever;
-  is_proven_ = is_retiring_ = is_resp2_ = has_heard_ = false;
+  is_proven_ = is_retiring_ = is_resp2_ = has_received_ = false;
   is_quiet_ = true;
   hello_refusal_.clear();
   greet();
@@ -136,12 +149,12 @@ void Node::connected() {
 
 void Node::on_events(std::uint32_t events) {
   if (state_ == State::connecting) {
-    const Wire::Step step = wire_.advance();
-    if (step == Wire::Step::failed) {
+    const net::Wire::Step step = wire_.advance();
+    if (step == net::Wire::Step::failed) {
       if (address_at_ < addresses_.size()) return try_address();
       return lose({FaultKind::disconnected, why_not_dialled(wire_.failure())});
     }
-    if (step == Wire::Step::again) return watch();
+    if (step == net::Wire::Step::again) return watch();
     connected();
     if (state_ < State::greeting) return;
   }
@@ -170,7 +183,7 @@ void Node::turn() {
     state_ = State::idle;
     dial_at_ = now;
     is_retiring_ = false;
-    want();
+    start_dialing();
   }
   if (state_ == State::waiting && now >= dial_at_) {
     state_ = State::addressing;
@@ -178,7 +191,7 @@ void Node::turn() {
   }
 }
 
-// A server that does not accept the TCP connection is given up earlier than one that is slow to shake hands.
+// A connection that TCP has not accepted times out earlier than one with a slow handshake.
 Micros Node::give_up_at() const {
   const Micros all = shared_.options.connect_timeout;
   const bool is_unreached = state_ == State::connecting && wire_.is_unreached();
@@ -196,7 +209,7 @@ Micros Node::due() const {
 }
 
 bool Node::is_hopeless(Micros deadline) const {
-  return state_ == State::waiting && has_failed_ && deadline <= std::min(dial_at_, host_.hope());
+  return state_ == State::waiting && has_failed_ && deadline <= std::min(dial_at_, host_.reroute_at());
 }
 
 // lose()
@@ -213,59 +226,59 @@ void Node::lose(Failure failure) {
   last_failure_ = std::move(failure);
   if (!hello_refusal_.empty())
     last_failure_.text += ", after the server answered HELLO: " + std::exchange(hello_refusal_, {});
-  last_failure_.text = to_string(endpoint_) + ": " + last_failure_.text;
-  has_news_ = last_failure_.text != known;
+  last_failure_.text = base::to_string(endpoint_) + ": " + last_failure_.text;
+  has_new_failure_ = last_failure_.text != known;
   has_failed_ = true;
   state_ = State::idle;
   is_retiring_ = is_proven_ = false;
   if (was_ready && was_good) backoff_.reset();
-  dial_at_ = shared_.now + (passes_soon(last_failure_.kind) ? shared_.dice.between(kSoonMin, kSoonMax) : rest());
+  dial_at_ = shared_.now + (passes_soon(last_failure_.kind) ? shared_.dice.between(kSoonMin, kSoonMax) : dial_wait());
   take_back_unsent();
   host_.on_lost(*this, last_failure_.text);
-  if (state_ == State::idle && (is_kept_ || !backlog_.empty())) want();
+  if (state_ == State::idle && (is_kept_ || !backlog_.empty())) start_dialing();
   answer_hopeless();
 }
 
 // Returns the wait before the next dial.
-Micros Node::rest() {
+Micros Node::dial_wait() {
   const Micros drawn = backoff_.next(shared_.dice);
   return shared_.options.spread ? shared_.options.spread(drawn) : drawn;
 }
 
 void Node::take_back_unsent() {
   Queue waiting = std::exchange(backlog_, {});
-  const auto keep = [&](const Pending& entry, std::string_view command) {
-    if (!entry.is_answered && entry.purpose == Purpose::command) backlog_.push_bytes(entry, command);
+  const auto keep = [&](const Command& entry, std::string_view bytes) {
+    if (!entry.is_answered && entry.purpose == Purpose::command) backlog_.push_bytes(entry, bytes);
   };
-  std::vector<Farewell> farewells;
-  queue_.for_each([&](const Pending& entry, std::string_view command, bool was_sent) {
-    if (!was_sent) return keep(entry, command);
+  std::vector<FailedCommand> failed;
+  queue_.for_each([&](const Command& entry, std::string_view bytes, bool was_sent) {
+    if (!was_sent) return keep(entry, bytes);
     if (entry.purpose != Purpose::command || (entry.is_answered && !entry.wants_late)) return;
-    farewells.push_back({entry.done, true, FaultKind::disconnected, entry.is_answered});
+    failed.push_back({entry.done, true, FaultKind::disconnected, entry.is_answered});
   });
-  waiting.for_each([&](const Pending& entry, std::string_view command, bool) { keep(entry, command); });
+  waiting.for_each([&](const Command& entry, std::string_view bytes, bool) { keep(entry, bytes); });
   queue_.clear();
-  bid(farewells, std::string(last_failure_.text));
+  report_failed(failed, std::string(last_failure_.text));
 }
 
 void Node::answer_hopeless() {
   if (state_ != State::waiting) return;
-  std::vector<Farewell> farewells;
-  backlog_.for_each([&](Pending& entry, std::string_view, bool) {
+  std::vector<FailedCommand> failed;
+  backlog_.for_each([&](Command& entry, std::string_view, bool) {
     if (entry.is_answered || !is_hopeless(entry.deadline)) return;
     entry.is_answered = true;
-    if (entry.purpose == Purpose::command) farewells.push_back({entry.done, false, last_failure_.kind});
+    if (entry.purpose == Purpose::command) failed.push_back({entry.done, false, last_failure_.kind});
   });
-  if (farewells.empty()) return;
+  if (failed.empty()) return;
   backlog_.drop_unsent_answered();
-  bid(farewells, std::string(last_failure_.text));
+  report_failed(failed, std::string(last_failure_.text));
 }
 
 void Node::retire() {
   if (state_ == State::ready) is_retiring_ = true;
 }
 
-void Node::move_to(Endpoint endpoint, const std::string& why) {
+void Node::move_to(base::Endpoint endpoint, const std::string& why) {
   if (endpoint == endpoint_ && state_ >= State::connecting) return;
   backoff_.reset();
   if (state_ >= State::greeting) lose({FaultKind::disconnected, why});
@@ -276,17 +289,17 @@ void Node::move_to(Endpoint endpoint, const std::string& why) {
 
 void Node::end() {
   is_kept_ = false;
-  std::vector<Farewell> farewells;
+  std::vector<FailedCommand> failed;
   for (Queue* queue : {&queue_, &backlog_}) {
-    queue->for_each([&](const Pending& entry, std::string_view, bool was_sent) {
+    queue->for_each([&](const Command& entry, std::string_view, bool was_sent) {
       if (entry.purpose != Purpose::command || (entry.is_answered && !entry.wants_late)) return;
-      farewells.push_back({entry.done, was_sent, FaultKind::disconnected, entry.is_answered});
+      failed.push_back({entry.done, was_sent, FaultKind::disconnected, entry.is_answered});
     });
     queue->clear();
   }
   wire_.close();
   state_ = State::idle;
-  bid(farewells, "the client was closed");
+  report_failed(failed, "the client was closed");
 }
 
 }  // namespace weir::redis

@@ -5,47 +5,17 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "redis/client.h"
+#include "redis/command.h"
+#include "resp/writer.h"
 
 namespace weir::redis {
-
-// The purpose of a command. All except the first are the client's own commands.
-enum class Purpose : std::uint8_t {
-  command,
-  hello,
-  auth,
-  select,
-  set_name,
-  role,
-  load_script,
-  subscribe,
-  asking,
-  ping
-};
-
-struct Pending {
-  Callback done{};
-  Micros deadline = kNever;
-  std::size_t bytes = 0;  // of the command
-  std::int16_t slot = kAnySlot;
-  std::int16_t script = kNoScript;
-  Purpose purpose = Purpose::command;
-  FaultKind refusal = FaultKind::timeout;  // why it was retried last, if it was
-  Reading reading = Reading::value;
-  std::uint8_t redirects = 0;
-  bool is_pinned = false;    // must go to its node
-  bool wants_late = false;   // its outcome after the deadline
-  bool is_retried = true;    // after TRYAGAIN
-  bool is_answered = false;  // its deadline has passed; the reply is dropped
-  bool is_reloaded = false;  // its script was reloaded for it
-};
 
 // A double-ended queue in one reused block of memory.
 template <class T>
@@ -83,15 +53,48 @@ class Queue {
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   std::size_t bytes() const { return buffer_.size() - head_; }
-  Pending& operator[](std::size_t i) { return entries_[i]; }
-  Pending& front() { return entries_.front(); }
+  Command& operator[](std::size_t i) { return entries_[i]; }
+  Command& front() { return entries_.front(); }
   std::string_view front_bytes() { return std::string_view(buffer_).substr(head_, front().bytes); }
 
-  void push(Pending entry, std::span<const std::string_view> words);
-  void push_script(Pending entry, std::string_view sha, std::span<const std::string_view> words);
-  void push_bytes(Pending entry, std::string_view command);  // encoded as in another queue
-  void pop();
-  void clear();
+  void push(Command entry, std::span<const std::string_view> words) {
+    const std::size_t before = buffer_.size();
+    resp::append_command(buffer_, words);
+    append(entry, before);
+  }
+  void push_script(Command entry, std::string_view sha, std::span<const std::string_view> words) {
+    const std::size_t before = buffer_.size();
+    resp::Writer writer(buffer_);
+    writer.array(words.size() + 2);
+    writer.bulk("EVALSHA");
+    writer.bulk(sha);
+    for (const std::string_view word : words) writer.bulk(word);
+    append(entry, before);
+  }
+  // Takes bytes that another queue has encoded.
+  void push_bytes(Command entry, std::string_view command) {
+    const std::size_t before = buffer_.size();
+    buffer_.append(command);
+    append(entry, before);
+  }
+  void pop() {
+    head_ += entries_.front().bytes;
+    if (sent_ < head_) sent_ = head_;
+    entries_.pop_front();
+    if (head_ == buffer_.size()) {
+      buffer_.clear();
+      head_ = sent_ = 0;
+    } else if (head_ > kIdleBytes && head_ > buffer_.size() / 2) {
+      buffer_.erase(0, head_);
+      sent_ -= head_;
+      head_ = 0;
+    }
+  }
+  void clear() {
+    buffer_.clear();
+    entries_.clear();
+    head_ = sent_ = 0;
+  }
 
   // The bytes that have not been sent.
   std::string_view unsent() const { return std::string_view(buffer_).substr(sent_); }
@@ -104,22 +107,41 @@ class Queue {
   void for_each(const Visit& visit) {
     std::size_t at = head_;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      Pending& entry = entries_[i];
+      Command& entry = entries_[i];
       visit(entry, std::string_view(buffer_).substr(at, entry.bytes), sent_ > at);
       at += entry.bytes;
     }
   }
 
   // Removes commands that were answered before any of their bytes was sent.
-  void drop_unsent_answered();
+  void drop_unsent_answered() {
+    std::size_t from = head_, to = head_, kept = 0;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const Command entry = entries_[i];
+      const bool is_dropped = entry.is_answered && from >= sent_;
+      if (!is_dropped) {
+        if (to != from) std::memmove(buffer_.data() + to, buffer_.data() + from, entry.bytes);
+        entries_[kept++] = entry;
+        to += entry.bytes;
+      }
+      from += entry.bytes;
+    }
+    entries_.resize_down(kept);
+    buffer_.resize(to);
+  }
 
  private:
-  void append(Pending entry, std::size_t before);
+  void append(Command entry, std::size_t before) {
+    entry.bytes = buffer_.size() - before;
+    entries_.push_back(entry);
+  }
+
+  static constexpr std::size_t kIdleBytes = std::size_t{64} << 10;  // unused at the front, before the rest is moved
 
   std::string buffer_;
   std::size_t head_ = 0;  // start of the first command
   std::size_t sent_ = 0;  // end of the sent bytes; at least head_
-  Ring<Pending> entries_;
+  Ring<Command> entries_;
 };
 
 }  // namespace weir::redis

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <string>
 
 #include "seed.h"
 
@@ -25,7 +24,7 @@ TEST(RedisQueue, WritesCommandsAndCallsOfScripts) {
   EXPECT_EQ(queue.front_bytes(), "*2\r\n$1\r\n1\r\n$3\r\nkey\r\n");
 }
 
-TEST(RedisQueue, LeavesOutWhatWasGivenUpBeforeItLeft) {
+TEST(RedisQueue, DropsCommandsThatExpiredBeforeTheyWereSent) {
   Queue queue;
   for (const std::string_view word : {"a", "b", "c", "d"}) queue.push({}, std::span(&word, 1));
   queue.note_sent(encoded("a").size() + 1);  // and one byte of b
@@ -43,7 +42,7 @@ struct Expected {
   bool is_answered = false;
 };
 
-TEST(RedisQueue, IsWhatAListOfStringsWouldBe) {
+TEST(RedisQueue, BehavesLikeAListOfStrings) {
   auto random = test::seeded();
   Queue queue;
   std::deque<Expected> expected;
@@ -72,7 +71,7 @@ TEST(RedisQueue, IsWhatAListOfStringsWouldBe) {
       }
     } else {
       std::size_t i = 0;
-      queue.for_each([&](Pending& entry, std::string_view, bool) {
+      queue.for_each([&](Command& entry, std::string_view, bool) {
         expected[i].is_answered = entry.is_answered = entry.is_answered || test::pick(random, 0, 3) == 0;
         ++i;
       });
@@ -84,7 +83,7 @@ TEST(RedisQueue, IsWhatAListOfStringsWouldBe) {
     ASSERT_EQ(queue.unsent(), unsent);
     ASSERT_EQ(queue.size(), expected.size());
     std::size_t i = 0;
-    queue.for_each([&](const Pending& entry, std::string_view bytes, bool was_sent) {
+    queue.for_each([&](const Command& entry, std::string_view bytes, bool was_sent) {
       EXPECT_EQ(entry.done.tag, expected[i].tag);
       EXPECT_EQ(bytes, expected[i].bytes);
       EXPECT_EQ(was_sent, expected[i].sent > 0);

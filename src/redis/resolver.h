@@ -5,8 +5,6 @@
 // discarded. One thread may call it. Tested by resolver_test.cc.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,17 +12,13 @@
 #include <vector>
 
 #include "base/redis_url.h"
+#include "net/connect.h"
 
 namespace weir::redis {
 
-struct SocketAddress {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-};
-
 struct Resolved {
   std::uint64_t ticket = 0;
-  std::vector<SocketAddress> addresses{};
+  std::vector<net::SocketAddress> addresses{};
   std::string failure{};  // set if there are no addresses
 };
 
@@ -33,10 +27,10 @@ class Resolver {
   Resolver();
 
   // Returns the addresses if no lookup is needed.
-  static std::optional<std::vector<SocketAddress>> known(const Endpoint& endpoint);
+  static std::optional<std::vector<net::SocketAddress>> known(const base::Endpoint& endpoint);
 
   // Starts a lookup. Its result has the given ticket.
-  void ask(const Endpoint& endpoint, std::uint64_t ticket);
+  void ask(const base::Endpoint& endpoint, std::uint64_t ticket);
   int descriptor() const;
   std::vector<Resolved> take();
 

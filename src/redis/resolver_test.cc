@@ -26,7 +26,7 @@ TEST(RedisResolver, KnowsAddressesAtOnce) {
   EXPECT_FALSE(Resolver::known({.host = "localhost", .port = 1}));
 }
 
-TEST(RedisResolver, LooksUpNamesAndTellsWhatCannotBeFound) {
+TEST(RedisResolver, LooksUpNamesAndReportsUnknownOnes) {
   Resolver resolver;
   resolver.ask({.host = "localhost", .port = 6379}, 5);
   auto found = wait_for_answers(resolver);
@@ -40,7 +40,7 @@ TEST(RedisResolver, LooksUpNamesAndTellsWhatCannotBeFound) {
   EXPECT_NE(found[0].failure.find("nowhere.invalid"), std::string::npos);
 }
 
-TEST(RedisResolver, NeedNotWaitForItsThreads) {
+TEST(RedisResolver, EndsWithoutWaitingForItsThreads) {
   for (int i = 0; i < 8; ++i) Resolver().ask({.host = "nowhere.invalid", .port = 1}, 1);
 }
 

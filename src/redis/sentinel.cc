@@ -1,21 +1,21 @@
 // Finds the master by asking sentinels one after the other, and follows their messages about a new master. See
-// core.h.
+// client.h.
 //
 // Sentinels are ordinary nodes. One of them stays connected, and we subscribe to its messages. Tested by
 // sentinel_test.cc.
 #include <algorithm>
 
-#include "redis/core.h"
+#include "redis/client.h"
 
 namespace weir::redis {
 
-void Core::make_sentinels() {
-  for (const Endpoint& endpoint : shared_.target.endpoints) {
+void Client::make_sentinels() {
+  for (const base::Endpoint& endpoint : shared_.target.endpoints) {
     sentinels_.push_back(&make_node(endpoint, NodeRole::sentinel));
   }
 }
 
-void Core::begin_search() {
+void Client::begin_search() {
   is_searching_ = true;
   searched_ = sentinels_;
   search_at_ = 0;
@@ -23,7 +23,7 @@ void Core::begin_search() {
   ask_next_sentinel();
 }
 
-void Core::ask_next_sentinel() {
+void Client::ask_next_sentinel() {
   if (search_at_ == searched_.size()) {
     is_searching_ = false;
     return nodes_.front()->cannot_dial(FaultKind::disconnected,
@@ -34,13 +34,13 @@ void Core::ask_next_sentinel() {
   searched_[index]->push({.done = {this, index}, .deadline = shared_.now + shared_.options.sentinel_timeout}, words);
 }
 
-void Core::on_sentinel(std::size_t index, const Reply& reply) {
+void Client::on_sentinel(std::size_t index, const Reply& reply) {
   if (!is_searching_ || index + 1 != search_at_) return;
   const auto endpoint = reply.is_ok() ? read_master_address(*reply.value) : std::nullopt;
   if (!endpoint) {
-    search_failure_ =
-        reply.is_ok() ? to_string(searched_[index]->endpoint()) + ": unknown master name " + shared_.target.master_name
-                      : std::string(reply.fault->text);
+    search_failure_ = reply.is_ok() ? base::to_string(searched_[index]->endpoint()) + ": unknown master name " +
+                                          shared_.target.master_name
+                                    : std::string(reply.fault->text);
     return ask_next_sentinel();
   }
   is_searching_ = false;
@@ -48,12 +48,13 @@ void Core::on_sentinel(std::size_t index, const Reply& reply) {
   std::rotate(sentinels_.begin(), place, place + 1);
   watch_sentinel(*sentinels_.front());
   Node& master = *nodes_.front();
-  if (*endpoint != master.endpoint()) tell(Event::Kind::moved, to_string(*endpoint), "reported by a sentinel");
+  if (*endpoint != master.endpoint())
+    report_event(Event::Kind::moved, base::to_string(*endpoint), "reported by a sentinel");
   master.dial(*endpoint);
 }
 
 // Subscribes to one sentinel, and keeps it connected.
-void Core::watch_sentinel(Node& node) {
+void Client::watch_sentinel(Node& node) {
   if (watched_ == &node) return;
   if (watched_ != nullptr) {
     watched_->keep_connected(false);
@@ -67,13 +68,13 @@ void Core::watch_sentinel(Node& node) {
 
 // The sentinel that leads a failover announces the switch only at its end, seconds after the promotion. It announces
 // the promotion itself at once.
-void Core::on_switch(std::string_view channel, std::string_view payload) {
+void Client::on_switch(std::string_view channel, std::string_view payload) {
   const std::string& name = shared_.target.master_name;
   const auto endpoint = channel == kPromotedSlave ? read_promotion(payload, name) : read_switch(payload, name);
   if (!endpoint) return;
   is_searching_ = false;
-  tell(Event::Kind::moved, to_string(*endpoint), "a sentinel announced a new master");
-  nodes_.front()->move_to(*endpoint, "the master is now " + to_string(*endpoint));
+  report_event(Event::Kind::moved, base::to_string(*endpoint), "a sentinel announced a new master");
+  nodes_.front()->move_to(*endpoint, "the master is now " + base::to_string(*endpoint));
 }
 
 }  // namespace weir::redis

@@ -66,7 +66,7 @@ TEST_F(RedisSentinelClient, FindsTheMasterAndFollowsIt) {
   EXPECT_TRUE(has_moved);
 }
 
-TEST_F(RedisSentinelClient, LogsInToSentinelsAndTellsWhatIsWrong) {
+TEST_F(RedisSentinelClient, LogsInToSentinelsAndReportsWhatIsWrong) {
   start("guard");
   const std::string file = all->master().folder() + "/password";
   std::ofstream(file) << "guard\n";

@@ -1,6 +1,6 @@
 // Tests TLS with a real redis-server: our own certificate authority, a client certificate, and everything that must
 // fail.
-#include "redis/tls.h"
+#include "net/tls.h"
 
 #include <gtest/gtest.h>
 
@@ -104,7 +104,7 @@ TEST(RedisTlsClient, TrustsItsAuthorityAndShowsItsCertificate) {
   EXPECT_NE(failure_of("redis://" + server->address()).find("write rediss://"), std::string::npos);
 }
 
-TEST(RedisTlsClient, NeedNotVerifyIfToldSo) {
+TEST(RedisTlsClient, DoesNotVerifyIfTheUrlSaysSo) {
   const Certificates files;
   const auto started = test::RedisServer::start({.settings = files.settings("no")});
   if (!started && is_without_tls(started.error())) GTEST_SKIP() << "this redis-server speaks no TLS";
@@ -122,7 +122,7 @@ TEST(RedisTlsClient, NeedNotVerifyIfToldSo) {
   EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
 }
 
-TEST(RedisTlsClient, SaysThatAServerMaySpeakNoTls) {
+TEST(RedisTlsClient, ReportsThatTheServerMayNotUseTls) {
   const auto server = test::RedisServer::start({});
   ASSERT_TRUE(server) << server.error().message;
   Driver driver("rediss://" + (*server)->address(), {.connect_timeout = 100_ms, .backoff_most = 50_ms});
@@ -138,10 +138,10 @@ TEST(RedisTlsClient, SaysThatAServerMaySpeakNoTls) {
   EXPECT_EQ(driver.events.size(), 1u);
 }
 
-TEST(RedisTlsClient, TellsWhichFileOfAnAddressCannotBeUsed) {
+TEST(RedisTlsClient, ReportsWhichFileOfAUrlCannotBeUsed) {
   const Certificates files;
   const auto told = [](const std::string& url) {
-    const auto checked = check_files(parse_url(url).value());
+    const auto checked = check_files(base::redis::parse_url(url).value());
     return checked ? std::string() : checked.error().message;
   };
   const std::string ca = files.file("ca.pem"), cert = files.file("client.pem"), key = files.file("client.key");
@@ -157,7 +157,7 @@ TEST(RedisTlsClient, TellsWhichFileOfAnAddressCannotBeUsed) {
 }
 
 TEST(RedisTlsClient, NamesScriptsAsRedisDoes) {
-  EXPECT_EQ(name_of_script("return 1"), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
+  EXPECT_EQ(net::sha1_hex("return 1"), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "base/text.h"
 #include "redis/slot.h"
 
 namespace weir::redis {
@@ -20,11 +20,9 @@ std::optional<std::uint16_t> port_of(std::int64_t number) {
   return static_cast<std::uint16_t>(number);
 }
 
-std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+std::optional<std::uint16_t> port_of(std::string_view digits) {
+  const auto number = base::to_number<std::int64_t>(digits);
+  return number ? port_of(*number) : std::nullopt;
 }
 
 bool is_printable(std::string_view text) {
@@ -32,17 +30,16 @@ bool is_printable(std::string_view text) {
 }
 
 // Returns the host that a reply names. "?" means unknown.
-std::optional<std::string> host_of(std::string_view text, const Endpoint& asked) {
+std::optional<std::string> host_of(std::string_view text, const base::Endpoint& asked) {
   if (text.empty()) return asked.host;
   if (text == "?" || text.size() > kHostMax || !is_printable(text)) return std::nullopt;
   return std::string(text);
 }
 
-std::optional<Endpoint> endpoint_of(std::string_view host, std::string_view digits) {
-  const auto number = number_of(digits);
-  const auto port = number ? port_of(*number) : std::nullopt;
+std::optional<base::Endpoint> endpoint_of(std::string_view host, std::string_view digits) {
+  const auto port = port_of(digits);
   if (!port || host.empty() || host.size() > kHostMax || !is_printable(host)) return std::nullopt;
-  return Endpoint{.host = std::string(host), .port = *port};
+  return base::Endpoint{.host = std::string(host), .port = *port};
 }
 
 // Splits a text into exactly `Count` words separated by single blanks.
@@ -74,7 +71,7 @@ std::string_view text_of(const Value& map, std::string_view name) {
   return field == nullptr ? std::string_view{} : std::string_view(field->text);
 }
 
-std::optional<Endpoint> endpoint_of_node(const Value& node, const Endpoint& asked, bool has_tls) {
+std::optional<base::Endpoint> endpoint_of_node(const Value& node, const base::Endpoint& asked, bool has_tls) {
   const Value* const port = find_field(node, has_tls ? "tls-port" : "port");
   if (port == nullptr || port->type != Type::integer) return std::nullopt;
   const Value* const endpoint = find_field(node, "endpoint");
@@ -82,7 +79,7 @@ std::optional<Endpoint> endpoint_of_node(const Value& node, const Endpoint& aske
   const auto host = host_of(is_told ? std::string_view(endpoint->text) : text_of(node, "ip"), asked);
   const auto number = port_of(port->integer);
   if (!host || !number) return std::nullopt;
-  return Endpoint{.host = *host, .port = *number};
+  return base::Endpoint{.host = *host, .port = *number};
 }
 
 std::vector<SlotRange> ranges_of(const Value* slots) {
@@ -96,7 +93,7 @@ std::vector<SlotRange> ranges_of(const Value* slots) {
 }
 
 // If several nodes claim to be master, the one that is online wins: after a failover the old one may still be listed.
-Shard shard_of(const Value& nodes, const Endpoint& asked, bool has_tls) {
+Shard shard_of(const Value& nodes, const base::Endpoint& asked, bool has_tls) {
   Shard shard;
   bool is_well = false;
   for (const Value& node : nodes.items) {
@@ -116,7 +113,7 @@ Shard shard_of(const Value& nodes, const Endpoint& asked, bool has_tls) {
 
 }  // namespace
 
-std::optional<ClusterMap> read_shards(const Value& value, const Endpoint& asked, bool has_tls) {
+std::optional<ClusterMap> read_shards(const Value& value, const base::Endpoint& asked, bool has_tls) {
   if (value.type != Type::array) return std::nullopt;
   ClusterMap map;
   std::size_t nodes_seen = 0;
@@ -135,14 +132,14 @@ std::optional<ClusterMap> read_shards(const Value& value, const Endpoint& asked,
   return map;
 }
 
-std::optional<ClusterMap> read_slots(const Value& value, const Endpoint& asked) {
+std::optional<ClusterMap> read_slots(const Value& value, const base::Endpoint& asked) {
   if (value.type != Type::array) return std::nullopt;
   ClusterMap map;
   for (const Value& item : value.items) {
     if (item.type != Type::array || item.items.size() < 3) return std::nullopt;
     const std::int64_t first = item.items[0].integer, last = item.items[1].integer;
     if (!is_range(first, last)) return std::nullopt;
-    std::vector<Endpoint> endpoints;
+    std::vector<base::Endpoint> endpoints;
     for (std::size_t i = 2; i < item.items.size(); ++i) {
       const Value& node = item.items[i];
       if (node.type != Type::array || node.items.size() < 2) return std::nullopt;
@@ -163,37 +160,36 @@ std::optional<ClusterMap> read_slots(const Value& value, const Endpoint& asked) 
   return map;
 }
 
-std::optional<Redirection> read_redirection(std::string_view error, const Endpoint& from) {
+std::optional<Redirection> read_redirection(std::string_view error, const base::Endpoint& from) {
   Redirection found;
   found.is_ask = error.starts_with("ASK ");
   if (!found.is_ask && !error.starts_with("MOVED ")) return std::nullopt;
   error.remove_prefix(error.find(' ') + 1);
   const std::size_t blank = error.find(' ');
-  const auto slot = number_of(error.substr(0, blank));
+  const auto slot = base::to_number<int>(error.substr(0, blank));
   if (!slot || *slot < 0 || *slot >= kSlots || blank == error.npos) return std::nullopt;
   const std::string_view address = error.substr(blank + 1);
   const std::size_t colon = address.rfind(':');
   if (colon == address.npos) return std::nullopt;
-  const auto number = number_of(address.substr(colon + 1));
   const auto host = host_of(address.substr(0, colon), from);
-  const auto port = number ? port_of(*number) : std::nullopt;
+  const auto port = port_of(address.substr(colon + 1));
   if (!host || !port) return std::nullopt;
-  found.slot = static_cast<int>(*slot);
+  found.slot = *slot;
   found.to = {.host = *host, .port = *port};
   return found;
 }
 
-std::optional<Endpoint> read_master_address(const Value& value) {
+std::optional<base::Endpoint> read_master_address(const Value& value) {
   if (value.type != Type::array || value.items.size() != 2) return std::nullopt;
   return endpoint_of(value.items[0].text, value.items[1].text);
 }
 
-std::optional<Endpoint> read_switch(std::string_view payload, std::string_view master_name) {
+std::optional<base::Endpoint> read_switch(std::string_view payload, std::string_view master_name) {
   const auto words = words_of<5>(payload);  // name, old host and port, new host and port
   return words && (*words)[0] == master_name ? endpoint_of((*words)[3], (*words)[4]) : std::nullopt;
 }
 
-std::optional<Endpoint> read_promotion(std::string_view payload, std::string_view master_name) {
+std::optional<base::Endpoint> read_promotion(std::string_view payload, std::string_view master_name) {
   const auto words = words_of<8>(payload);  // slave, its name, its host and port, @, the master's name, host and port
   if (!words || (*words)[0] != "slave" || (*words)[4] != "@" || (*words)[5] != master_name) return std::nullopt;
   return endpoint_of((*words)[2], (*words)[3]);

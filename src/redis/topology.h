@@ -5,9 +5,7 @@
 // fuzz/redis_reply.cc.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +24,8 @@ struct SlotRange {
 };
 
 struct Shard {
-  Endpoint master{};
-  std::vector<Endpoint> replicas{};
+  base::Endpoint master{};
+  std::vector<base::Endpoint> replicas{};
   std::vector<SlotRange> slots{};
 };
 
@@ -36,23 +34,23 @@ struct ClusterMap {
 };
 
 // Parse the reply to CLUSTER SHARDS or CLUSTER SLOTS. Empty if malformed or without any slot.
-std::optional<ClusterMap> read_shards(const resp::Value& value, const Endpoint& asked, bool has_tls);
-std::optional<ClusterMap> read_slots(const resp::Value& value, const Endpoint& asked);
+std::optional<ClusterMap> read_shards(const resp::Value& value, const base::Endpoint& asked, bool has_tls);
+std::optional<ClusterMap> read_slots(const resp::Value& value, const base::Endpoint& asked);
 
 struct Redirection {
   bool is_ask = false;  // for this command only; otherwise permanent
   int slot = 0;
-  Endpoint to{};
+  base::Endpoint to{};
 };
 // Parses `MOVED 3999 127.0.0.1:6381` or `ASK ...`. Empty for any other error.
-std::optional<Redirection> read_redirection(std::string_view error, const Endpoint& from);
+std::optional<Redirection> read_redirection(std::string_view error, const base::Endpoint& from);
 
 // Parses the reply to SENTINEL GET-MASTER-ADDR-BY-NAME. Empty if the sentinel does not know the name.
-std::optional<Endpoint> read_master_address(const resp::Value& value);
+std::optional<base::Endpoint> read_master_address(const resp::Value& value);
 // Parses a +switch-master message: the new address of the master of that name.
-std::optional<Endpoint> read_switch(std::string_view payload, std::string_view master_name);
+std::optional<base::Endpoint> read_switch(std::string_view payload, std::string_view master_name);
 // Parses a +promoted-slave message: the replica that becomes the master of that name.
-std::optional<Endpoint> read_promotion(std::string_view payload, std::string_view master_name);
+std::optional<base::Endpoint> read_promotion(std::string_view payload, std::string_view master_name);
 
 inline constexpr std::string_view kSwitchMaster = "+switch-master";
 inline constexpr std::string_view kPromotedSlave = "+promoted-slave";

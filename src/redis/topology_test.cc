@@ -8,7 +8,7 @@
 namespace weir::redis {
 namespace {
 
-const Endpoint kAsked{.host = "10.0.0.9", .port = 7000};
+const base::Endpoint kAsked{.host = "10.0.0.9", .port = 7000};
 
 resp::Value parsed(std::string text) {
   std::string wire;  // a blank stands for the end of a line
@@ -27,20 +27,20 @@ TEST(RedisTopology, ReadsShardsOfRedisSeven) {
       read_shards(parsed("*1 %2 +slots *4 :0 :99 :200 :16383 +nodes *2 " + replica + master), kAsked, false);
   ASSERT_TRUE(map);
   ASSERT_EQ(map->shards.size(), 1u);
-  EXPECT_EQ(map->shards[0].master, (Endpoint{.host = "10.0.0.1", .port = 7001}));
-  EXPECT_EQ(map->shards[0].replicas, (std::vector<Endpoint>{{.host = "10.0.0.2", .port = 7002}}));
+  EXPECT_EQ(map->shards[0].master, (base::Endpoint{.host = "10.0.0.1", .port = 7001}));
+  EXPECT_EQ(map->shards[0].replicas, (std::vector<base::Endpoint>{{.host = "10.0.0.2", .port = 7002}}));
   EXPECT_EQ(map->shards[0].slots, (std::vector<SlotRange>{{0, 99}, {200, 16'383}}));
 }
 
-TEST(RedisTopology, PrefersTheNameThatANodeGoesByAndThePortOfTls) {
+TEST(RedisTopology, PrefersTheEndpointNameAndTheTlsPort) {
   const std::string both = node(
       "6 +port :7001 +tls-port :8001 +ip +10.0.0.1 +endpoint +redis-1.example +role +master "
       "+health +online ");
   const std::string shard = "*1 %2 +slots *2 :0 :1 +nodes *1 ";
   EXPECT_EQ(read_shards(parsed(shard + both), kAsked, false)->shards[0].master,
-            (Endpoint{.host = "redis-1.example", .port = 7001}));
+            (base::Endpoint{.host = "redis-1.example", .port = 7001}));
   EXPECT_EQ(read_shards(parsed(shard + both), kAsked, true)->shards[0].master,
-            (Endpoint{.host = "redis-1.example", .port = 8001}));
+            (base::Endpoint{.host = "redis-1.example", .port = 8001}));
   const std::string plain = node("4 +port :7001 +endpoint +? +ip +10.0.0.1 +role +master ");
   EXPECT_EQ(read_shards(parsed(shard + plain), kAsked, false)->shards[0].master.host, "10.0.0.1");
   EXPECT_FALSE(read_shards(parsed(shard + plain), kAsked, true));
@@ -48,7 +48,7 @@ TEST(RedisTopology, PrefersTheNameThatANodeGoesByAndThePortOfTls) {
   EXPECT_EQ(read_shards(parsed(shard + nameless), kAsked, false)->shards[0].master.host, "10.0.0.9");
 }
 
-TEST(RedisTopology, TakesTheMasterThatIsWellOfTwo) {
+TEST(RedisTopology, PrefersTheOnlineMasterOfTwo) {
   const std::string dead = node("4 +port :1 +ip +a +role +master +health +fail ");
   const std::string well = node("4 +port :2 +ip +b +role +master +health +online ");
   const std::string shard = "*1 %2 +slots *2 :0 :1 +nodes *2 ";
@@ -63,10 +63,10 @@ TEST(RedisTopology, ReadsSlotsOfRedisSix) {
   ASSERT_TRUE(map);
   ASSERT_EQ(map->shards.size(), 2u);
   EXPECT_EQ(map->shards[0].slots, (std::vector<SlotRange>{{0, 5'460}, {10'923, 16'383}}));
-  EXPECT_EQ(map->shards[1].master, (Endpoint{.host = "10.0.0.9", .port = 7003}));
+  EXPECT_EQ(map->shards[1].master, (base::Endpoint{.host = "10.0.0.9", .port = 7003}));
 }
 
-TEST(RedisTopology, RefusesMapsThatCannotBe) {
+TEST(RedisTopology, RefusesMalformedMaps) {
   for (const char* text : {"*0 ", "+OK ", ":1 ", "*1 :1 ", "*1 *3 :0 :16384 *2 +a :1 ", "*1 *3 :5 :4 *2 +a :1 ",
                            "*1 *3 :-1 :4 *2 +a :1 ", "*1 *3 :0 :4 *2 +a :0 ", "*1 *3 :0 :4 *2 +a :65536 ",
                            "*1 *3 :0 :4 *1 +a ", "*1 *3 :0 :4 *2 +? :1 ", "*1 *2 :0 :4 "}) {
@@ -80,7 +80,7 @@ TEST(RedisTopology, ReadsRedirections) {
   ASSERT_TRUE(moved);
   EXPECT_FALSE(moved->is_ask);
   EXPECT_EQ(moved->slot, 3'999);
-  EXPECT_EQ(moved->to, (Endpoint{.host = "127.0.0.1", .port = 6381}));
+  EXPECT_EQ(moved->to, (base::Endpoint{.host = "127.0.0.1", .port = 6381}));
   EXPECT_TRUE(read_redirection("ASK 0 ::1:6381", kAsked)->is_ask);
   EXPECT_EQ(read_redirection("ASK 0 ::1:6381", kAsked)->to.host, "::1");
   EXPECT_EQ(read_redirection("MOVED 1 :6381", kAsked)->to.host, "10.0.0.9");
@@ -91,14 +91,15 @@ TEST(RedisTopology, ReadsRedirections) {
   }
 }
 
-TEST(RedisTopology, ReadsWhatSentinelsSay) {
-  EXPECT_EQ(read_master_address(parsed("*2 +10.0.0.1 +6379 ")), (Endpoint{.host = "10.0.0.1", .port = 6379}));
+TEST(RedisTopology, ReadsMessagesOfSentinels) {
+  EXPECT_EQ(read_master_address(parsed("*2 +10.0.0.1 +6379 ")), (base::Endpoint{.host = "10.0.0.1", .port = 6379}));
   EXPECT_FALSE(read_master_address(parsed("_ ")));
   EXPECT_FALSE(read_master_address(parsed("*2 +10.0.0.1 +x ")));
   EXPECT_FALSE(read_master_address(parsed("*2 $0  +1 ")));
-  EXPECT_EQ(read_switch("main 10.0.0.1 6379 10.0.0.2 6380", "main"), (Endpoint{.host = "10.0.0.2", .port = 6380}));
+  EXPECT_EQ(read_switch("main 10.0.0.1 6379 10.0.0.2 6380", "main"),
+            (base::Endpoint{.host = "10.0.0.2", .port = 6380}));
   EXPECT_EQ(read_promotion("slave 10.0.0.2:6380 10.0.0.2 6380 @ main 10.0.0.1 6379", "main"),
-            (Endpoint{.host = "10.0.0.2", .port = 6380}));
+            (base::Endpoint{.host = "10.0.0.2", .port = 6380}));
   EXPECT_FALSE(read_promotion("slave 10.0.0.2:6380 10.0.0.2 6380 @ other 10.0.0.1 6379", "main"));
   EXPECT_FALSE(read_promotion("master main 10.0.0.2 6380 @ main 10.0.0.1 6379", "main"));
   for (const char* text : {"other 10.0.0.1 6379 10.0.0.2 6380", "main 10.0.0.1 6379 10.0.0.2", "main", "",

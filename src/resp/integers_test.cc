@@ -1,4 +1,4 @@
-// The fast path against the ReplyParser: both read the same values, and it leaves all other replies alone.
+// Compares the fast path with the ReplyParser: both read the same values. The fast path refuses all other replies.
 #include "resp/integers.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ void flatten(const Value& value, std::vector<std::int64_t>& out) {
   for (const Value& item : value.items) flatten(item, out);
 }
 
-TEST(Integers, AreWhatTheParserReadsHoweverTheInputIsCut) {
+TEST(Integers, EqualThoseOfTheParserHoweverTheInputIsCut) {
   auto random = test::seeded();
   const auto number = [&] {
     const std::int64_t digits = test::pick(random, 0, 62);

@@ -6,11 +6,68 @@
 
 #include <cstring>
 
-#include "resp/inline_words.h"
 #include "resp/number.h"
 
 namespace weir::resp {
 namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f'; }
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+char escaped(char c) {
+  constexpr std::string_view kNames = "nrtba", kMeant = "\n\r\t\b\a";
+  const std::size_t place = kNames.find(c);
+  return place == kNames.npos ? c : kMeant[place];
+}
+
+// Reads the text after an opening quote. Returns false if the quote is not closed properly.
+bool read_quoted(char quote, std::string_view line, std::size_t& at, std::string& bytes) {
+  while (at < line.size()) {
+    const char c = line[at++];
+    if (c == quote) return at == line.size() || is_space(line[at]);
+    const std::string_view rest = c == '\\' ? line.substr(at) : std::string_view{};
+    if (quote == '"' && rest.size() >= 3 && rest[0] == 'x' && hex_digit(rest[1]) >= 0 && hex_digit(rest[2]) >= 0) {
+      bytes.push_back(static_cast<char>(hex_digit(rest[1]) * 16 + hex_digit(rest[2])));
+      at += 3;
+    } else if (!rest.empty() && (quote == '"' || rest[0] == quote)) {
+      bytes.push_back(quote == '"' ? escaped(rest[0]) : quote);
+      ++at;
+    } else {
+      bytes.push_back(c);
+    }
+  }
+  return false;
+}
+
+// Splits a typed line into words, with the quotes and escapes of redis-cli: "double" quotes support \n \r \t \b \a
+// \xHH and \any; 'single' quotes support \' only. A closing quote must end its word. Appends the words to `bytes`,
+// without separators, and the end of each word within `bytes` to `ends`.
+enum class SplitError : std::uint8_t { none, unbalanced_quotes, too_many_words };
+
+SplitError split_inline(std::string_view line, std::size_t words_max, std::string& bytes,
+                        std::vector<std::size_t>& ends) {
+  std::size_t at = 0;
+  while (true) {
+    while (at < line.size() && is_space(line[at])) ++at;
+    if (at == line.size()) return SplitError::none;
+    if (ends.size() == words_max) return SplitError::too_many_words;
+    while (at < line.size() && !is_space(line[at])) {
+      const char c = line[at++];
+      if (c == '"' || c == '\'') {
+        if (!read_quoted(c, line, at, bytes)) return SplitError::unbalanced_quotes;
+      } else {
+        bytes.push_back(c);
+      }
+    }
+    ends.push_back(bytes.size());
+  }
+}
 
 constexpr std::size_t kUnquotedKeep = 4096;  // the memory that a parser may keep between requests
 
@@ -46,7 +103,7 @@ const char* read_long_size(const char* at, const char* end, std::size_t& size) {
   return at + 2;
 }
 
-// The same. Nearly all sizes have one or two digits, and four bytes are enough to tell.
+// The same, faster for sizes of one or two digits, which nearly all are: it looks at four bytes only.
 inline const char* read_size(const char* at, const char* end, std::size_t& size) {
   if (end - at < 4) return end - at == 3 ? read_long_size(at, end, size) : nullptr;
   unsigned char bytes[4];

@@ -1,10 +1,10 @@
 // Parses the requests of a Redis client: arrays of bulk strings, or one line of words ("inline").
 //
 // The caller keeps the bytes and passes everything that is not consumed yet, each time from the same first byte. The
-// parser remembers how far it has looked, so a large request that arrives in small pieces is scanned once. A complete
-// request, as nearly all are, is parsed in one pass without allocation. Edge behaviour and error texts are those of
-// Redis 7.0; the bounds are tighter. No I/O, no clock. One parser per connection, used by one thread. Tested by
-// request_test.cc.
+// parser remembers how far it has searched, so it scans a large request that arrives in small pieces only once. A
+// complete request, as nearly all are, is parsed in one pass without allocation. Edge behaviour and error texts are
+// those of Redis 7.0; the bounds are tighter. No I/O, no clock. One parser per connection, used by one thread. Tested
+// by request_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ class RequestParser {
     return parse_slowly(input);
   }
 
-  // Sets the bounds of a request, from the next one on.
+  // Chooses the bounds of the requests from the next one on.
   void set_trust(Trust trust) { trust_ = trust; }
 
  private:

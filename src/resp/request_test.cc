@@ -1,4 +1,4 @@
-// All of Redis's edge behaviour, our bounds, and that split and whole input give the same result.
+// Tests the edge cases of Redis and our bounds, and that split and whole input give the same result.
 #include "resp/request.h"
 
 #include <gtest/gtest.h>
@@ -17,66 +17,66 @@ using Words = std::vector<std::string>;
 using namespace std::string_literals;
 
 // What a connection would receive: the commands that were parsed, and the error that ended it.
-struct Heard {
+struct Received {
   std::vector<Words> commands;
   std::string error;
   std::size_t left = 0;  // bytes that wait for more
 
-  friend bool operator==(const Heard&, const Heard&) = default;
+  friend bool operator==(const Received&, const Received&) = default;
 };
 
-void PrintTo(const Heard& heard, std::ostream* out) {
-  for (const Words& words : heard.commands) {
+void PrintTo(const Received& received, std::ostream* out) {
+  for (const Words& words : received.commands) {
     *out << "[";
     for (const std::string& word : words) *out << " '" << word.substr(0, 60) << "'";
     *out << " ]";
   }
-  *out << " error '" << heard.error << "' left " << heard.left;
+  *out << " error '" << received.error << "' left " << received.left;
 }
 
-class Listener {
+class Connection {
  public:
   void feed(std::string_view bytes) {
-    if (!heard_.error.empty()) return;
+    if (!received_.error.empty()) return;
     pending_.append(bytes);
     while (true) {
       const ParsedRequest request = parser_.parse(pending_);
       if (request.status == Status::need_more) break;
       if (request.status == Status::bad) {
-        heard_.error = std::string(request.reason);
+        received_.error = std::string(request.reason);
         pending_.clear();
         break;
       }
       ASSERT_GT(request.consumed, 0u);
       ASSERT_LE(request.consumed, pending_.size());
-      heard_.commands.emplace_back(request.args.begin(), request.args.end());
+      received_.commands.emplace_back(request.args.begin(), request.args.end());
       pending_.erase(0, request.consumed);
     }
   }
-  Heard result() {
-    heard_.left = pending_.size();
-    return heard_;
+  Received result() {
+    received_.left = pending_.size();
+    return received_;
   }
 
  private:
   RequestParser parser_;
   std::string pending_;
-  Heard heard_;
+  Received received_;
 };
 
-Heard hear(std::string_view bytes) {
-  Listener listener;
-  listener.feed(bytes);
-  return listener.result();
+Received receive(std::string_view bytes) {
+  Connection connection;
+  connection.feed(bytes);
+  return connection.result();
 }
 
-std::string error_of(std::string_view bytes) { return hear(bytes).error; }
+std::string error_of(std::string_view bytes) { return receive(bytes).error; }
 
 Words only_command(std::string_view bytes) {
-  const Heard heard = hear(bytes);
-  EXPECT_EQ(heard.error, "");
-  EXPECT_EQ(heard.commands.size(), 1u) << bytes;
-  return heard.commands.empty() ? Words{} : heard.commands.front();
+  const Received received = receive(bytes);
+  EXPECT_EQ(received.error, "");
+  EXPECT_EQ(received.commands.size(), 1u) << bytes;
+  return received.commands.empty() ? Words{} : received.commands.front();
 }
 
 TEST(Request, ReadsAnArrayOfBulkStrings) {
@@ -86,12 +86,12 @@ TEST(Request, ReadsAnArrayOfBulkStrings) {
 }
 
 TEST(Request, ReadsPipelinedRequestsOneAfterTheOther) {
-  const Heard heard = hear("*1\r\n$4\r\nPING\r\nPING hello\r\n*1\r\n$4\r\nQUIT\r\n*1");
-  EXPECT_EQ(heard.commands, (std::vector<Words>{{"PING"}, {"PING", "hello"}, {"QUIT"}}));
-  EXPECT_EQ(heard.left, 2u);
+  const Received received = receive("*1\r\n$4\r\nPING\r\nPING hello\r\n*1\r\n$4\r\nQUIT\r\n*1");
+  EXPECT_EQ(received.commands, (std::vector<Words>{{"PING"}, {"PING", "hello"}, {"QUIT"}}));
+  EXPECT_EQ(received.left, 2u);
 }
 
-TEST(Request, IgnoresWhatAsksForNothing) {
+TEST(Request, IgnoresEmptyRequests) {
   for (const char* nothing : {"\r\n", "\n", "   \r\n", "*0\r\n", "*-1\r\n", "*-7\r\n"}) {
     EXPECT_EQ(only_command(nothing), Words{}) << nothing;
   }
@@ -104,7 +104,7 @@ TEST(Request, RefusesACountThatIsNoNumber) {
   }
 }
 
-TEST(Request, RefusesMoreArgumentsThanItHasRoomFor) {
+TEST(Request, RefusesTooManyArguments) {
   EXPECT_EQ(error_of("*65\r\n"), "Protocol error: invalid multibulk length: 65 arguments, at most 64 are accepted");
   std::string most = "*64\r\n";
   for (int i = 0; i < 64; ++i) most += "$1\r\na\r\n";
@@ -121,7 +121,7 @@ TEST(Request, RefusesAnythingButABulkInAnArray) {
   EXPECT_EQ(error_of("*2\r\n$1\r\na\r\n*1\r\n"), "Protocol error: expected '$', got '*'");
 }
 
-TEST(Request, RefusesALengthThatIsNone) {
+TEST(Request, RefusesALengthThatIsNoNumberOrTooLarge) {
   for (const char* bad : {"*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n$\r\n", "*1\r\n$007\r\n", "*1\r\n$1\n"}) {
     EXPECT_EQ(error_of(bad), "Protocol error: invalid bulk length") << bad;
   }
@@ -131,7 +131,7 @@ TEST(Request, RefusesALengthThatIsNone) {
             "Protocol error: invalid bulk length: 1048577 bytes, at most 1048576 are accepted");
 }
 
-TEST(Request, RefusesABulkThatIsLongerThanItSaid) {
+TEST(Request, RefusesABulkThatIsLongerThanItsLength) {
   EXPECT_EQ(error_of("*1\r\n$4\r\nPINGS\r\n"), "Protocol error: bulk string without CRLF at its end");
 }
 
@@ -154,7 +154,7 @@ TEST(Request, RefusesALineThatNeverEnds) {
   EXPECT_EQ(error_of(std::string(kLineMax + 1, 'a')), "Protocol error: too big inline request");
   EXPECT_EQ(error_of("*" + digits), "Protocol error: too big mbulk count string");
   EXPECT_EQ(error_of("*1\r\n$" + digits), "Protocol error: too big bulk count string");
-  EXPECT_EQ(hear(std::string(kLineMax, 'a')).left, kLineMax);
+  EXPECT_EQ(receive(std::string(kLineMax, 'a')).left, kLineMax);
   EXPECT_EQ(only_command(std::string(kLineMax, 'a') + "\n").size(), 1u);
   EXPECT_EQ(error_of(std::string(kLineMax + 1, 'a') + "\n"), "Protocol error: too big inline request");
 }
@@ -186,7 +186,7 @@ TEST(Request, RefusesAtTheFirstByteWhatIsNotResp) {
 }
 
 // Each message, in every way to split it in two and byte by byte, must give the same result as in one piece.
-TEST(Request, HearsTheSameHoweverTheBytesAreSplit) {
+TEST(Request, ReadsTheSameHoweverTheBytesAreSplit) {
   const std::vector<std::string> messages = {
       "*2\r\n$4\r\nECHO\r\n$5\r\na\r\nbc\r\n",
       "*1\r\n$4\r\nPING\r\nPING hello\r\n\r\n*0\r\n*-1\r\n*1\r\n$4\r\nQUIT\r\n",
@@ -201,21 +201,21 @@ TEST(Request, HearsTheSameHoweverTheBytesAreSplit) {
       "*2\r\n$1\r\na\r\n$9999999\r\n",
   };
   for (const std::string& message : messages) {
-    const Heard whole = hear(message);
-    Listener bytewise;
+    const Received whole = receive(message);
+    Connection bytewise;
     for (const char c : message) bytewise.feed({&c, 1});
     EXPECT_EQ(bytewise.result(), whole) << message;
     for (std::size_t cut = 0; cut <= message.size(); ++cut) {
-      Listener listener;
-      listener.feed(std::string_view(message).substr(0, cut));
-      listener.feed(std::string_view(message).substr(cut));
-      EXPECT_EQ(listener.result(), whole) << message << " cut at " << cut;
+      Connection connection;
+      connection.feed(std::string_view(message).substr(0, cut));
+      connection.feed(std::string_view(message).substr(cut));
+      EXPECT_EQ(connection.result(), whole) << message << " cut at " << cut;
     }
   }
 }
 
-// Checked without a clock: a line end that is inserted before the parser's position goes unnoticed.
-TEST(Request, LooksAtNoByteOfALineTwice) {
+// Needs no clock: the parser does not notice a line end that is inserted before its position.
+TEST(Request, SearchesNoByteOfALineTwice) {
   for (const std::string start : {"", "*", "*1\r\n$"}) {
     RequestParser parser;
     ASSERT_EQ(parser.parse(start + "11111111").status, Status::need_more);
@@ -234,7 +234,7 @@ TEST(Request, ReadsTheLargestBulkInSmallPieces) {
   EXPECT_EQ(parser.parse(bytes).status, Status::done);
 }
 
-TEST(Request, GivesStrangersLessRoom) {
+TEST(Request, GivesUnauthenticatedClientsSmallerBounds) {
   std::string many = "*11\r\n";
   for (int i = 0; i < 11; ++i) many += "$1\r\na\r\n";
   const std::string large = "*1\r\n$16385\r\n" + std::string(16'385, 'x') + "\r\n";
@@ -249,13 +249,13 @@ TEST(Request, GivesStrangersLessRoom) {
   EXPECT_EQ(parser.parse(large).args.size(), 1u);
 }
 
-TEST(Request, TellsInlineRequestsFromArrays) {
+TEST(Request, DistinguishesInlineRequestsFromArrays) {
   RequestParser parser;
   EXPECT_TRUE(parser.parse("PING a\r\n").is_inline);
   EXPECT_FALSE(parser.parse("*1\r\n$4\r\nPING\r\n").is_inline);
 }
 
-TEST(Request, StartsAfreshAfterAnError) {
+TEST(Request, StartsAgainAfterAnError) {
   RequestParser parser;
   EXPECT_EQ(parser.parse("*2\r\n$1\r\na\r\n:").status, Status::bad);
   const ParsedRequest next = parser.parse("*1\r\n$4\r\nPING\r\n");

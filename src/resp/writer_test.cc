@@ -1,4 +1,4 @@
-// The exact bytes in both protocols; and that no text can break out of its line.
+// Tests the exact bytes in both protocols, and that no text can begin a second line.
 #include "resp/writer.h"
 
 #include <gtest/gtest.h>

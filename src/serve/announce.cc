@@ -7,61 +7,64 @@
 #include <cstdio>
 #include <optional>
 
-#include "base/counted.h"
-#include "server/loop/address.h"
+#include "base/text.h"
+#include "server/loop/listener.h"
 
-namespace weir {
+namespace weir::serve {
 namespace {
 
 // The address for a local client of a server that listens on all addresses: loopback.
-Address reachable(Address address) {
+server::loop::Address reachable(server::loop::Address address) {
   if (address.host == "0.0.0.0") address.host = "127.0.0.1";
   if (address.host == "::") address.host = "::1";
   return address;
 }
 
 // Prints a listener's address, if it is open, with the URL scheme of its clients.
-void announce_door(const char* name, const char* scheme, const std::optional<Address>& address) {
+void announce_listener(const char* name, const char* scheme, const std::optional<server::loop::Address>& address) {
   if (!address) return;
-  std::printf("%-5s %s%s\n", name, address->is_unix() ? "" : scheme, to_string(*address).c_str());
+  std::printf("%-5s %s%s\n", name, address->is_unix() ? "" : scheme, server::loop::to_string(*address).c_str());
 }
 
 // The protocol of a listener.
-enum class Speech : std::uint8_t { plain, tls, tls_with_certificate };
+enum class Transport : std::uint8_t { plain, tls, tls_with_certificate };
 
 // A curl command for this address. The certificate need not match the machine's own address, hence -k.
-std::string curl(const Address& address, Speech speech) {
+std::string curl(const server::loop::Address& address, Transport transport) {
   if (address.is_unix()) return "curl -i --unix-socket " + address.path + " http://weir";
-  if (speech == Speech::plain) return "curl -i http://" + to_string(reachable(address));
-  const std::string own = speech == Speech::tls ? "" : " --cert CLIENT.pem --key CLIENT.key";
-  return "curl -ik" + own + " https://" + to_string(reachable(address));
+  if (transport == Transport::plain) return "curl -i http://" + server::loop::to_string(reachable(address));
+  const std::string own = transport == Transport::tls ? "" : " --cert CLIENT.pem --key CLIENT.key";
+  return "curl -ik" + own + " https://" + server::loop::to_string(reachable(address));
 }
 
-std::string redis_cli(const Address& address, Speech speech) {
+std::string redis_cli(const server::loop::Address& address, Transport transport) {
   if (address.is_unix()) return "redis-cli -s " + address.path;
   const std::string where = "-h " + reachable(address).host + " -p " + std::to_string(address.port);
-  if (speech == Speech::plain) return "redis-cli " + where;
-  const std::string own = speech == Speech::tls ? "" : "--cert CLIENT.pem --key CLIENT.key ";
+  if (transport == Transport::plain) return "redis-cli " + where;
+  const std::string own = transport == Transport::tls ? "" : "--cert CLIENT.pem --key CLIENT.key ";
   return "redis-cli --tls --insecure " + own + where;
 }
 
 }  // namespace
 
-void announce(const Server& server, const Announced& what) {
-  const ServerAddresses& doors = server.addresses();
-  const auto speech = [&](DoorName door) {
-    if (!doors.tls[static_cast<std::size_t>(door)]) return Speech::plain;
-    return what.asks_clients ? Speech::tls_with_certificate : Speech::tls;
+void announce(const server::Server& server, const Announced& what) {
+  const server::ServerAddresses& listeners = server.addresses();
+  const auto transport = [&](server::loop::ListenerName listener) {
+    if (!listeners.tls[listener]) return Transport::plain;
+    return what.needs_client_certificate ? Transport::tls_with_certificate : Transport::tls;
   };
-  const auto scheme = [&](DoorName door) { return speech(door) == Speech::plain ? "http://" : "https://"; };
-  announce_door("http", scheme(DoorName::http), doors.http);
-  announce_door("grpc", scheme(DoorName::grpc), doors.grpc);
-  announce_door("resp", speech(DoorName::resp) == Speech::plain ? "redis://" : "rediss://", doors.resp);
-  announce_door("admin", scheme(DoorName::admin), doors.admin);
+  const auto scheme = [&](server::loop::ListenerName listener) {
+    return transport(listener) == Transport::plain ? "http://" : "https://";
+  };
+  announce_listener("http", scheme(server::loop::ListenerName::http), listeners.http);
+  announce_listener("grpc", scheme(server::loop::ListenerName::grpc), listeners.grpc);
+  announce_listener("resp", transport(server::loop::ListenerName::resp) == Transport::plain ? "redis://" : "rediss://",
+                    listeners.resp);
+  announce_listener("admin", scheme(server::loop::ListenerName::admin), listeners.admin);
   if (!what.store.empty()) std::printf("store %s, shared; list its servers with weir nodes\n", what.store.c_str());
   if (!what.state.empty()) std::printf("state %s\n", what.state.c_str());
   if (!what.config.empty()) {
-    std::printf("config %s, %s; %s kill -HUP %d\n", what.config.c_str(), counted(what.rules, "rule").c_str(),
+    std::printf("config %s, %s; %s kill -HUP %d\n", what.config.c_str(), base::counted(what.rules, "rule").c_str(),
                 what.is_watched ? "reloads when the file changes, and on" : "reloads on", getpid());
   }
   if (!what.envoy.empty()) {
@@ -73,18 +76,19 @@ void announce(const Server& server, const Announced& what) {
                 is_kept ? what.changes.c_str() : "in memory only; keep them with --state or --changes FILE");
   }
   std::printf("\n");
-  if (doors.http && !what.config.empty()) {
-    std::printf("try   %s/v1/check -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'\n",
-                curl(*doors.http, speech(DoorName::http)).c_str());
+  if (listeners.http) {
+    const std::string check =
+        "try   " + curl(*listeners.http, transport(server::loop::ListenerName::http)) + "/v1/check";
+    if (!what.config.empty()) {
+      std::printf("%s -d '{\"user\":\"42\",\"path\":\"/api/search\",\"ip\":\"192.0.2.1\"}'\n", check.c_str());
+    }
+    std::printf("%s -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n", check.c_str());
   }
-  if (doors.http) {
-    std::printf("try   %s/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n",
-                curl(*doors.http, speech(DoorName::http)).c_str());
-  }
-  if (doors.resp)
-    std::printf("try   %s CL.THROTTLE user:42 15 30 60\n", redis_cli(*doors.resp, speech(DoorName::resp)).c_str());
+  if (listeners.resp)
+    std::printf("try   %s CL.THROTTLE user:42 15 30 60\n",
+                redis_cli(*listeners.resp, transport(server::loop::ListenerName::resp)).c_str());
   std::printf("ready\n");
   std::fflush(stdout);
 }
 
-}  // namespace weir
+}  // namespace weir::serve

@@ -7,21 +7,21 @@
 #include <cstddef>
 #include <string>
 
-#include "server/life/server.h"
+#include "server/server.h"
 
-namespace weir {
+namespace weir::serve {
 
 struct Announced {
   std::string state{};   // the file's path; empty: none
   std::string config{};  // the file's path; empty: no rules
   std::size_t rules = 0;
-  bool asks_clients = false;  // whether clients need a certificate
-  std::string changes{};      // the file's path; empty: in memory
-  std::string envoy{};        // a summary of Envoy's files; empty: none
-  std::string store{};        // the shared Redis; empty: none
-  bool is_watched = true;     // whether a changed file is reloaded without SIGHUP
+  bool needs_client_certificate = false;
+  std::string changes{};   // the file's path; empty: in memory
+  std::string envoy{};     // a summary of Envoy's files; empty: none
+  std::string store{};     // the shared Redis; empty: none
+  bool is_watched = true;  // whether a changed file is reloaded without SIGHUP
 };
 
-void announce(const Server& server, const Announced& what);
+void announce(const server::Server& server, const Announced& what);
 
-}  // namespace weir
+}  // namespace weir::serve

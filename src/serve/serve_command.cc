@@ -1,30 +1,212 @@
-// Assembles a server from the flags, and runs it. See serve_command.h.
+// `weir serve`: builds and runs the limiter, the rules and the server of one process.
+//
+// Exit codes: 0 stopped cleanly, 1 failed, or some requests got no answer. Tested by tests/server/*.sh.
 #include "serve/serve_command.h"
-
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "base/counted.h"
-#include "cli/complain.h"
+#include "base/text.h"
 #include "control/config_file.h"
 #include "control/reloader.h"
 #include "control/usage_keeper.h"
 #include "log/log.h"
 #include "serve/announce.h"
-#include "serve/fleet_desk.h"
-#include "serve/fleet_end.h"
+#include "serve/fleet_reporter.h"
+#include "serve/serve_flags.h"
+#include "serve/settings_file.h"
 #include "serve/state_watch.h"
+#include "server/loop/fiber_task.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::serve {
+namespace {
 
-const char* const kServeExamples =
+// No listener may take the descriptors of another, least of all of the one that answers health checks.
+void share_descriptors(server::ServerOptions& options, std::size_t descriptors) {
+  if (descriptors >= server::descriptors_needed(options)) return;
+  const std::string connections = std::to_string(options.connections_max);
+  const std::string wanted = std::to_string(server::descriptors_wanted(options));
+  const bool fits = server::fit_connections(options, descriptors);
+  log::log(log::LogLevel::warn, "too few file descriptors for --connections " + connections,
+           {{"descriptors", std::to_string(descriptors)},
+            {"connections", fits ? std::to_string(options.connections_max) + " on each listener" : "as many as fit"},
+            {"fix", "raise the hard limit to " + wanted + " (ulimit -Hn, LimitNOFILE=), or lower --connections"}});
+}
+
+void warn_of_open_secret(std::string_view what, const std::string& file) {
+  if (file.empty() || !control::is_open_to_others(file)) return;
+  log::log(log::LogLevel::warn, "secret file is readable or writable by every user",
+           {{"what", what}, {"file", file}, {"fix", "chmod o-rwx " + file}});
+}
+
+void warn_of_open_secrets(const base::redis::Target& target) {
+  warn_of_open_secret("password_file of the store", target.credentials.password_file);
+  warn_of_open_secret("sentinel_password_file of the store", target.sentinel_credentials.password_file);
+  warn_of_open_secret("key of the store", target.tls.key);
+}
+
+std::string envoy_text(const control::ControlStatus& status) {
+  if (status.envoy.empty()) return {};
+  return status.envoy + ", " + base::counted(status.envoy_limits, "limit") + " of " +
+         base::counted(status.envoy_domains, "domain");
+}
+
+// Runs a function at the end of its scope.
+class AtEnd {
+ public:
+  explicit AtEnd(std::function<void()> run) : run_(std::move(run)) {}
+  ~AtEnd() { run_(); }
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+
+ private:
+  const std::function<void()> run_;
+};
+
+// The fleet's store as the backend that the fibers of one loop wait for. Belongs to the thread of that loop.
+class FleetBackend final : public server::loop::AsyncBackend {
+ public:
+  FleetBackend(fleet::FleetStore& store, base::Fibers& fibers) : waiter_(store.make_waiter(fibers)) {}
+
+  int descriptor() const override { return waiter_->descriptor(); }
+  void on_readable() override { waiter_->turn(); }
+  void send() override { waiter_->flush(); }
+  void abandon() override { waiter_->close(); }
+
+ private:
+  std::unique_ptr<fleet::FiberWaiter> waiter_;
+};
+
+class ServeCommand {
+ public:
+  explicit ServeCommand(CLI::App& app);
+
+  Result<int> run();
+
+ private:
+  Result<server::ServerOptions> server_options() const;
+
+  CLI::App& app_;
+  ListenerFlags listeners_;
+  StoreFlags store_;
+  BoundFlags bounds_;
+  LogFlags log_;
+  LifeFlags life_;
+  TlsFlags tls_;
+  PeerFlags peers_;
+  SettingsFile settings_;
+  UsageFlags usage_;
+  AdminFlags admin_;
+};
+
+ServeCommand::ServeCommand(CLI::App& app) : app_(app) {
+  listeners_.add(app);
+  store_.add(app);
+  admin_.add(app);
+  bounds_.add(app);
+  log_.add(app);
+  life_.add(app);
+  tls_.add(app);
+  peers_.add(app);
+  settings_.add(app);
+  usage_.add(app);
+}
+
+Result<server::ServerOptions> ServeCommand::server_options() const {
+  server::ServerOptions options;
+  options.version = WEIR_VERSION;
+  for (const auto& filled : {listeners_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options),
+                             peers_.fill(options), log_.fill(options), admin_.fill(options)}) {
+    if (!filled) return fail(filled.error());
+  }
+  return Result<server::ServerOptions>(std::move(options));
+}
+
+Result<int> ServeCommand::run() {
+  if (const auto set = settings_.apply(app_); !set) return cli::complain(set.error().message, cli::kNotUnderstood);
+  auto wanted = server_options();
+  if (!wanted) return cli::complain(settings_.with_place(wanted.error().message), cli::kCouldNot);
+  server::ServerOptions& options = *wanted;
+  server::life::ServiceManager manager;
+  options.life.manager = &manager;
+  options.life.keeps_state = !store_.state.empty();
+  const std::size_t descriptors = cli::ask_for_descriptors(server::descriptors_wanted(options));
+  std::signal(SIGPIPE, SIG_IGN);  // the reader of our output may close it
+  log::set_log_level(log_.level);
+  const log::LogWriter log_writer(log_.format);
+  share_descriptors(options, descriptors);
+
+  LimiterOptions limiter_options = store_.limiter_options();
+  store_.take(admin_.config);
+  auto fleet = store_.fleet();
+  if (!fleet) return cli::complain(settings_.with_place(fleet.error().message), cli::kCouldNot);
+  // After the last request: writes the saved state for the next start.
+  const AtEnd keep([&] {
+    if (*fleet != nullptr && !store_.saved_state_file().empty())
+      log_if_not_saved(fleet::write_saved_fleet_state(store_.saved_state_file(), (*fleet)->close()));
+  });
+  if (*fleet != nullptr) {
+    if (const auto why = refuse_to_join(**fleet)) return cli::complain(*why, cli::kCouldNot);
+    limiter_options.shared = *fleet;
+    options.fibers.emplace();
+    options.make_backend = [store = *fleet](base::Fibers& fibers) {
+      return std::make_unique<FleetBackend>(*store, fibers);
+    };
+  }
+  auto limiter = open_limiter(std::move(limiter_options));
+  if (!limiter) return cli::complain(limiter.error().message, cli::kCouldNot);
+  const StateWatch state_watch(store_.state);
+  Gate gate(*limiter, usage_.gate_options());
+  options.counting = &gate;
+  control::UsageKeeper usage(*limiter, gate, usage_.keeper_options(store_.state));
+  options.usage = &usage;
+  control::ControlOptions control_options = admin_.control(store_.state, *fleet != nullptr);
+  control_options.log_level = log_.level;
+  std::optional<FleetReporter> reporter;
+  if (*fleet != nullptr) control_options.shared = &reporter.emplace(**fleet);
+  control::Control control(*limiter, gate, std::move(control_options));
+  if (const auto started = control.start(); !started) return cli::complain(started.error().message, cli::kCouldNot);
+  if (reporter) reporter->warn_of_redis();
+  if (reporter) reporter->report_rules_of(control);
+  // Before the Control is destroyed: stops the heartbeat's reports, which read it.
+  const AtEnd stop_reporting([&] {
+    if (reporter) reporter->stop_reporting();
+  });
+  control::Reloader reloader(control, admin_.no_watch ? control::Watching::off : control::Watching::on);
+  options.control = &control;
+  options.state = store_.state;
+  if (reporter) options.fleet = reporter->reports();
+  if (control.has_rules()) {
+    options.gate = &gate;
+    options.envoy = &control.envoy();
+    reloader.when_done([&manager] { manager.ready(); });
+    options.on_hangup = [&reloader] { reloader.reload(); };
+  }
+  const bool needs_client_certificate = !options.tls.client_ca.empty();
+  auto server = server::make_server(std::move(options), *limiter);
+  if (!server) return cli::complain(server.error().message, cli::kCouldNot);
+  warn_of_open_secret("--admin-token-file", admin_.token_file);
+  warn_of_open_secret("--password-file", listeners_.password_file);
+  warn_of_open_secret("--tls-key", tls_.key);
+  if (*fleet != nullptr) warn_of_open_secrets((*fleet)->options().target);
+  announce(**server, {store_.state, admin_.config, gate.policy().rules.size(), needs_client_certificate,
+                      control.status().changes_file, envoy_text(control.status()),
+                      *fleet == nullptr ? "" : base::redis::to_string((*fleet)->options().target), !admin_.no_watch});
+  if ((*server)->run() == server::loop::Stopped::drained) return 0;
+  log::log(log::LogLevel::error, "stopped before every request in flight was answered");
+  return cli::kCouldNot;
+}
+
+}  // namespace
+
+const cli::Command kServeCommand{
+    "serve", "Run the server: HTTP, gRPC and RESP, until SIGTERM", cli::declare<ServeCommand>,
     "  weir serve                              HTTP on 8080, gRPC on 8081, RESP on 6380; loopback only\n"
     "  weir serve --http :9000 --grpc off      other ports; :0 picks a free one, off disables a listener\n"
     "  weir serve --resp unix:/run/weir.sock   on a unix socket\n"
@@ -35,194 +217,6 @@ const char* const kServeExamples =
     "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every TCP listener; reloads a renewed certificate\n"
     "  weir serve --settings weir.conf         read options from a file: http = \"0.0.0.0:8080\"\n"
     "  weir serve --http 0.0.0.0:8080          reachable from other machines: use a firewall\n"
-    "\n";
+    "\n"};
 
-namespace {
-
-// Many systems give a process 1,024 descriptors, and more on request. Returns how many it has then.
-std::size_t ask_for_descriptors(std::size_t wanted) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return wanted;
-  const rlim_t before = std::exchange(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, wanted));
-  return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
-}
-
-// No listener may take the descriptors of another, least of all of the one that answers health checks.
-void share_descriptors(ServerOptions& options, std::size_t descriptors) {
-  if (descriptors >= descriptors_needed(options)) return;
-  const std::string connections = std::to_string(options.connections_max);
-  const std::string wanted = std::to_string(descriptors_wanted(options));
-  const bool fits = fit_connections(options, descriptors);
-  log(LogLevel::warn, "too few file descriptors for --connections " + connections,
-      {{"descriptors", std::to_string(descriptors)},
-       {"connections", fits ? std::to_string(options.connections_max) + " on each listener" : "as many as fit"},
-       {"fix", "raise the hard limit to " + wanted + " (ulimit -Hn, LimitNOFILE=), or lower --connections"}});
-}
-
-void warn_of_open_secret(std::string_view what, const std::string& file) {
-  if (file.empty() || !is_open_to_others(file)) return;
-  log(LogLevel::warn, "secret file is readable or writable by every user",
-      {{"what", what}, {"file", file}, {"fix", "chmod o-rwx " + file}});
-}
-
-void warn_of_open_secrets(const redis::Target& target) {
-  warn_of_open_secret("password_file of the store", target.credentials.password_file);
-  warn_of_open_secret("sentinel_password_file of the store", target.sentinel_credentials.password_file);
-  warn_of_open_secret("key of the store", target.tls.key);
-}
-
-std::string envoy_text(const ControlStatus& status) {
-  if (status.envoy.empty()) return {};
-  return status.envoy + ", " + counted(status.envoy_limits, "limit") + " of " + counted(status.envoy_domains, "domain");
-}
-
-// Stops the heartbeat's reports before the Control that they read is destroyed.
-class Hush {
- public:
-  explicit Hush(std::optional<FleetDesk>& desk) : desk_(desk) {}
-  ~Hush() {
-    if (desk_) desk_->hush();
-  }
-  Hush(const Hush&) = delete;
-  Hush& operator=(const Hush&) = delete;
-
- private:
-  std::optional<FleetDesk>& desk_;
-};
-
-// At the end, after the last request: writes the saved state for the next start.
-class Keeping {
- public:
-  Keeping(std::shared_ptr<FleetStore> store, std::string path) : store_(std::move(store)), path_(std::move(path)) {}
-  ~Keeping() {
-    if (store_ != nullptr && !path_.empty()) log_unless(write_keepsake(path_, store_->close()));
-  }
-  Keeping(const Keeping&) = delete;
-  Keeping& operator=(const Keeping&) = delete;
-
- private:
-  const std::shared_ptr<FleetStore> store_;
-  const std::string path_;
-};
-
-}  // namespace
-
-ServeCommand::ServeCommand(CLI::App& app) {
-  serve_ = app.add_subcommand("serve", "Run the server: HTTP, gRPC and RESP, until SIGTERM");
-  doors_.add(*serve_);
-  store_.add(*serve_);
-  admin_.add(*serve_);
-  bounds_.add(*serve_);
-  log_.add(*serve_);
-  life_.add(*serve_);
-  tls_.add(*serve_);
-  peers_.add(*serve_);
-  settings_.add(*serve_);
-  usage_.add(*serve_);
-}
-
-Result<ServerOptions> ServeCommand::server_options() const {
-  ServerOptions options;
-  options.version = WEIR_VERSION;
-  for (const auto& filled : {doors_.fill(options), bounds_.fill(options), life_.fill(options), tls_.fill(options),
-                             peers_.fill(options), log_.fill(options), admin_.fill(options)}) {
-    if (!filled) return fail(filled.error());
-  }
-  return Result<ServerOptions>(std::move(options));
-}
-
-int ServeCommand::run() {
-  if (const auto set = settings_.apply(*serve_); !set) return complain(set.error().message, kNotUnderstood);
-  auto wanted = server_options();
-  if (!wanted) return complain(settings_.with_place(wanted.error().message), kCouldNot);
-  ServerOptions& options = *wanted;
-  ServiceManager manager;
-  options.life.manager = &manager;
-  options.life.keeps_state = !store_.state.empty();
-  const std::size_t descriptors = ask_for_descriptors(descriptors_wanted(options));
-  std::signal(SIGPIPE, SIG_IGN);  // the reader of our output may close it
-  set_log_level(log_.level);
-  const LogWriter log_writer(log_.format);
-  share_descriptors(options, descriptors);
-
-  auto limiter_options = store_.limiter_options();
-  if (!limiter_options) return complain(settings_.with_place(limiter_options.error().message), kCouldNot);
-  store_.take(admin_.config);
-  auto fleet = store_.fleet();
-  if (!fleet) return complain(settings_.with_place(fleet.error().message), kCouldNot);
-  const Keeping keeping(*fleet, store_.kept());
-  if (*fleet != nullptr) {
-    if (const auto why = refuse_to_join(**fleet)) return complain(*why, kCouldNot);
-    limiter_options->shared = *fleet;
-    options.fibers.emplace();
-    options.make_far_end = [store = *fleet](Fibers& fibers) { return std::make_unique<FleetEnd>(*store, fibers); };
-  }
-  auto limiter = open_limiter(*std::move(limiter_options));
-  if (!limiter) return complain(limiter.error().message, kCouldNot);
-  const StateWatch state_watch(store_.state);
-  Gate gate(*limiter, usage_.gate_options());
-  options.counting = &gate;
-  UsageKeeper usage(*limiter, gate, usage_.keeper_options(store_.state));
-  options.usage = &usage;
-  options.metrics.usage = [&gate, &usage] {
-    const UsageKept kept = usage.kept();
-    return UsageMetrics{.stats = gate.spending_stats(), .written_at = kept.written_at, .write_failures = kept.failures};
-  };
-  ControlOptions control_options = admin_.control(store_.state, *fleet != nullptr);
-  control_options.log_level = log_.level;
-  std::optional<FleetDesk> desk;
-  if (*fleet != nullptr) control_options.shared = &desk.emplace(**fleet);
-  Control control(*limiter, gate, std::move(control_options));
-  if (const auto started = control.start(); !started) return complain(started.error().message, kCouldNot);
-  if (desk) desk->warn_of_redis();
-  if (desk) desk->speak_for(control);
-  const Hush hush(desk);
-  Reloader reloader(control, admin_.no_watch ? Watching::off : Watching::on);
-  options.control = &control;
-  options.state = store_.state;
-  options.metrics.config = [&control] {
-    const ControlStatus status = control.status();
-    return ConfigMetrics{.last_reload_ok = status.last_reload.ok,
-                         .last_success = status.last_ok_at,
-                         .reloads_ok = status.reloads_ok,
-                         .reloads_failed = status.reloads_failed,
-                         .kill_switch = status.kill_switch,
-                         .changes_active = status.changes_active,
-                         .envoy_domains = status.envoy_domains,
-                         .envoy_limits = status.envoy_limits};
-  };
-  options.metrics.plans = [&control]() -> std::optional<PlanMetrics> {
-    const auto directory = control.plans().directory();
-    if (directory == nullptr) return {};
-    const PlanStatus status = directory->status();
-    return PlanMetrics{status.is_up,    status.age,     status.subjects,     status.pending,
-                       status.lookups,  status.changes, status.evicted,      status.refused,
-                       status.failures, status.waits,   status.waits_in_vain};
-  };
-  if (desk) {
-    options.fleet = desk->tells();
-    options.metrics.fleet = options.fleet.view;
-  }
-  options.metrics.log_dropped = [] { return log_counts().dropped; };
-  if (control.has_rules()) {
-    options.gate = &gate;
-    options.envoy = &control.envoy();
-    reloader.when_done([&manager] { manager.ready(); });
-    options.on_hangup = [&reloader] { reloader.reload(); };
-  }
-  const bool asks_clients = !options.tls.client_ca.empty();
-  auto server = make_server(std::move(options), *limiter);
-  if (!server) return complain(server.error().message, kCouldNot);
-  warn_of_open_secret("--admin-token-file", admin_.token_file);
-  warn_of_open_secret("--password-file", doors_.password_file);
-  warn_of_open_secret("--tls-key", tls_.key);
-  if (*fleet != nullptr) warn_of_open_secrets((*fleet)->options().target);
-  announce(**server, {store_.state, admin_.config, gate.policy().rules.size(), asks_clients,
-                      control.status().changes_file, envoy_text(control.status()),
-                      *fleet == nullptr ? "" : redis::to_string((*fleet)->options().target), !admin_.no_watch});
-  if ((*server)->run() == Stopped::drained) return 0;
-  log(LogLevel::error, "stopped before every request in flight was answered");
-  return kCouldNot;
-}
-
-}  // namespace weir
+}  // namespace weir::serve

@@ -19,7 +19,7 @@
 
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::serve {
 
 class SettingsFile {
  public:
@@ -47,4 +47,4 @@ class SettingsFile {
   std::vector<std::string> errors_;
 };
 
-}  // namespace weir
+}  // namespace weir::serve

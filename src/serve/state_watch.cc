@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "cli/complain.h"
+#include "cli/command.h"
 #include "log/log.h"
 
-namespace weir {
+namespace weir::serve {
 namespace {
 
 struct Watched {
@@ -46,17 +46,17 @@ bool is_in_state(const void* address) {
   struct stat info {};
   const bool is_there = stat(watched.path.c_str(), &info) == 0 && info.st_ino == watched.file;
   if (is_there && info.st_size < watched.bytes) {
-    log(LogLevel::error, "another program truncated the state file; the server stops",
-        {{"file", watched.path},
-         {"bytes", std::to_string(info.st_size) + " of " + std::to_string(watched.bytes)},
-         {"fix", "restore the file or remove it, then start weir again"}});
+    log::log(log::LogLevel::error, "another program truncated the state file; the server stops",
+             {{"file", watched.path},
+              {"bytes", std::to_string(info.st_size) + " of " + std::to_string(watched.bytes)},
+              {"fix", "restore the file or remove it, then start weir again"}});
   } else {
-    log(LogLevel::error, "cannot read or write the state file; the server stops",
-        {{"file", watched.path},
-         {"fix", "check the disk (dmesg); restore the file or remove it, then start weir again"}});
+    log::log(log::LogLevel::error, "cannot read or write the state file; the server stops",
+             {{"file", watched.path},
+              {"fix", "check the disk (dmesg); restore the file or remove it, then start weir again"}});
   }
-  end_log();
-  _exit(kCouldNot);
+  log::end_log();
+  _exit(cli::kCouldNot);
 }
 
 void on_fault(int, siginfo_t* info, void*) {
@@ -85,4 +85,4 @@ StateWatch::~StateWatch() {
   if (!watched.path.empty()) std::signal(SIGBUS, SIG_DFL);
 }
 
-}  // namespace weir
+}  // namespace weir::serve

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace weir {
+namespace weir::serve {
 
 class StateWatch {
  public:
@@ -19,4 +19,4 @@ class StateWatch {
   StateWatch& operator=(const StateWatch&) = delete;
 };
 
-}  // namespace weir
+}  // namespace weir::serve

@@ -6,9 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "algorithm/binding.h"
-
-namespace weir {
+namespace weir::store {
 namespace {
 
 using table::Act;
@@ -18,12 +16,6 @@ using table::Ticket;
 
 constexpr std::uint64_t kSweptPages = 128;     // per call; 5 us each where all slots are in use
 constexpr std::uint32_t kHoldIds = 1'000'000;  // no kind of ticket: the hash domain of the ids of permits in flight
-
-std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return a < 0 ? INT64_MIN : INT64_MAX;
-}
 
 // Whether two requests have the same key and limit. For a hot key many do, and one exchange serves them all.
 bool is_same(const Charge& a, const Charge& b) {
@@ -38,81 +30,15 @@ std::string reservation_of(std::string_view id, const Charge& charge) {
   return name.append(charge.key);
 }
 
+// 62 bits of the hash of an id, as the table stores it.
+std::array<char, 8> hold_id(const table::Table& table, std::string_view id) {
+  const std::uint64_t hash = table.ticket_name(kHoldIds, id).place >> 2;
+  std::array<char, 8> bytes;
+  std::memcpy(bytes.data(), &hash, sizeof hash);
+  return bytes;
+}
+
 }  // namespace
-
-// The charges of a request as debits, one per key.
-class MemoryStore::Batch {
- public:
-  Result<void> add(const table::Table& table, std::span<const Charge> charges) {
-    if (charges.size() > table::kChargesMax) {
-      return fail(ErrorCode::out_of_range, "a request can be charged to at most " + std::to_string(table::kChargesMax) +
-                                               " limits; this one names " + std::to_string(charges.size()));
-    }
-    charges_ = charges.size();
-    for (std::size_t i = 0; i < charges_; ++i) {
-      const Charge& charge = charges[i];
-      const table::Name name = table.key_name(*charge.limit, charge.key);
-      std::size_t same = 0;
-      while (same < debits_.size() && debits_[same].name.place != name.place) ++same;
-      places_[i] = same;
-      if (same == debits_.size()) {
-        first_[same] = i;
-        Debit& debit = debits_.add();  // field by field: copying the whole struct would stall on the single stores
-        debit.name = name;
-        debit.limit = charge.limit;
-        debit.cost = charge.cost;
-        debit.family = charge.family;
-        table.prefetch(name);
-        continue;
-      }
-      if (!(*debits_[same].limit == *charge.limit)) {
-        return fail(ErrorCode::invalid_argument,
-                    "a key is given twice with different limits: two limits need two keys, such as user:42/second and "
-                    "user:42/hour");
-      }
-      debits_[same].cost = add_saturating(debits_[same].cost, charge.cost);
-    }
-    return {};
-  }
-
-  std::span<Debit> debits() { return debits_.all(); }
-  // The index of the charge that first named the debit's key.
-  std::size_t first_of(std::size_t debit) const { return first_[debit]; }
-
-  // Allocates the decisions before anything is charged: if memory runs out, nothing is charged.
-  void make_room() { verdict_.decisions.resize(charges_); }
-
-  // Writes what each charge had reserved, from the tickets of its debits, into the array allocated before.
-  void tell_reserved(std::span<const Ticket> tickets) {
-    for (std::size_t i = 0; i < charges_; ++i) verdict_.reserved[i] = tickets[places_[i]].read.reserved.amount;
-  }
-  void tell_returned(std::span<Returned> returned) const {
-    for (std::size_t i = 0; i < returned.size(); ++i) {
-      const Debit& debit = debits_[places_[i]];
-      returned[i] = {debit.returned, debit.charged == nullptr ? 0 : debit.charged->at_us};
-    }
-  }
-  void make_room_for_reserved() { verdict_.reserved.resize(charges_); }
-  void tell_repeated(bool is_repeated) { verdict_.repeated = is_repeated; }
-
-  Verdict answer(bool allowed) {
-    verdict_.allowed = allowed;
-    verdict_.binding = tell(allowed, verdict_.decisions);
-    return std::move(verdict_);
-  }
-
-  // Writes one decision per charge; returns the index of the binding one.
-  std::size_t tell(bool allowed, std::span<Decision> decisions) const {
-    for (std::size_t i = 0; i < charges_; ++i) decisions[i] = debits_[places_[i]].decision;
-    return binding_of(decisions.first(charges_), allowed);
-  }
-
- private:
-  std::size_t charges_ = 0;
-  Verdict verdict_;
-  Few<Debit, table::kChargesMax> debits_;
-  std::array<std::size_t, table::kChargesMax> places_, first_;
-};
 
 Result<std::unique_ptr<MemoryStore>> MemoryStore::open(StoreOptions options, std::shared_ptr<const Clock> clock) {
   auto table = table::Table::open({.file = std::move(options.file),
@@ -145,9 +71,9 @@ Result<Decision> MemoryStore::check(const table::Name& place, const Charge& char
 // Prepares the debits of as many requests as are hashed together. It hashes all keys, then prefetches all their
 // lines: when the last prefetch is issued, the first line has arrived.
 inline void MemoryStore::prepare(std::span<const Charge> charges, Debit* debits) const {
-  std::array<table::SipInput, table::kSipLanes> keys;
-  std::array<table::Hash128, table::kSipLanes> hashes;
-  std::array<std::uint8_t, table::kSipLanes> places;  // of a request's key among those that are hashed
+  std::array<base::SipInput, base::kSipLanes> keys;
+  std::array<base::Hash128, base::kSipLanes> hashes;
+  std::array<std::uint8_t, base::kSipLanes> places;  // of a request's key among those that are hashed
   std::size_t different = 0;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
@@ -171,8 +97,8 @@ void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, 
   std::array<Debit, kBatch> debits;
   for (std::size_t begin = 0; begin < charges.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, charges.size() - begin);
-    for (std::size_t i = 0; i < count; i += table::kSipLanes) {
-      prepare(charges.subspan(begin + i, std::min(table::kSipLanes, count - i)), &debits[i]);
+    for (std::size_t i = 0; i < count; i += base::kSipLanes) {
+      prepare(charges.subspan(begin + i, std::min(base::kSipLanes, count - i)), &debits[i]);
     }
     std::array<table::Unit*, kBatch> units;
     for (std::size_t i = 0; i < count; ++i) units[i] = table_->spot(debits[i].name);
@@ -183,7 +109,8 @@ void MemoryStore::check_many(std::span<const Charge> charges, std::int64_t now, 
   }
 }
 
-// Decides requests of one key, or one request, like check(), with the spot known.
+// Like check(), for several requests of one key, or for one request. `spotted` is the result of Table::spot() for the
+// key.
 inline void MemoryStore::check_run(std::span<Debit> debits, std::int64_t now, table::Unit* spotted,
                                    std::span<Result<Decision>> answers) {
   const bool done = debits.size() > 1 && table_->charge_run(debits, now, spotted);
@@ -198,115 +125,84 @@ inline void MemoryStore::check_run(std::span<Debit> debits, std::int64_t now, ta
   }
 }
 
-Result<Verdict> MemoryStore::charge(std::span<const Charge> charges, std::int64_t now, RequestId id) {
-  Batch batch;
-  if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
-  batch.make_room();
-  Ticket ticket{.kind = table::kRequest, .expires_us = now + id.lasts.count()};
-  if (!id.name.empty()) ticket.name = table_->ticket_name(table::kRequest, id.name);
-  const auto ruling = table_->charge(batch.debits(), {&ticket, id.name.empty() ? 0u : 1u}, now);
-  if (!ruling) return fail(ruling.error());
-  batch.tell_repeated(*ruling == Ruling::repeated);
-  return batch.answer(*ruling != Ruling::denied);
-}
-
-Result<MemoryStore::Judgement> MemoryStore::judge(std::span<const Charge> charges, std::int64_t now,
-                                                  std::span<Decision> decisions) {
-  Batch batch;
-  if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
-  const auto ruling = table_->charge(batch.debits(), {}, now);
-  if (!ruling) return fail(ruling.error());
-  const bool allowed = *ruling != Ruling::denied;
-  return Judgement{allowed, batch.tell(allowed, decisions)};
-}
-
-Result<Decision> MemoryStore::preview(const Charge& charge, std::int64_t now) {
-  Debit debit{.name = table_->key_name(*charge.limit, charge.key),
-              .limit = charge.limit,
-              .cost = charge.cost,
-              .act = Act::look,
-              .family = charge.family};
-  if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
-  return debit.decision;
-}
-
-Result<Verdict> MemoryStore::overdraw(std::span<const Charge> charges, std::int64_t now) {
-  Batch batch;
-  if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
-  batch.make_room();
-  for (Debit& debit : batch.debits()) debit.act = Act::overdraw;
-  const auto ruling = table_->charge(batch.debits(), {}, now);
-  if (!ruling) return fail(ruling.error());
-  return batch.answer(true);
-}
-
-Result<Verdict> MemoryStore::reserve(std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                     std::int64_t now) {
-  return settle(charges, id, lasts, now, false, {});
-}
-
-Result<Verdict> MemoryStore::commit(std::span<const Charge> actual, std::string_view id, std::int64_t now,
-                                    std::span<Returned> returned) {
-  return settle(actual, id, Micros{0}, now, true, returned);
-}
-
-Result<Verdict> MemoryStore::refund(std::span<const Charge> charges, std::int64_t charged_us, std::int64_t now,
-                                    std::span<Returned> returned) {
-  Batch batch;
-  if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
-  batch.make_room();
-  std::array<Charged, table::kChargesMax> charged;
-  const std::span<Debit> debits = batch.debits();
-  for (std::size_t i = 0; i < debits.size(); ++i) {
-    charged[i] = charged_at(*debits[i].limit, charged_us);
-    debits[i].cost = -debits[i].cost;
-    debits[i].act = Act::refund;
-    debits[i].charged = &charged[i];
+// The debits of a request, one per charge. Fills field by field: copying the whole struct would stall on the single
+// stores.
+inline void MemoryStore::add_debits(std::span<const Charge> charges, Debits& debits) const {
+  for (const Charge& charge : charges) {
+    Debit& debit = debits.add();
+    debit.name = table_->key_name(*charge.limit, charge.key);
+    debit.limit = charge.limit;
+    debit.cost = charge.cost;
+    debit.family = charge.family;
+    table_->prefetch(debit.name);
   }
-  const auto ruling = table_->charge(debits, {}, now);
-  if (!ruling) return fail(ruling.error());
-  batch.tell_returned(returned);
-  return batch.answer(true);
 }
 
-// Both ends of a reservation. reserve() issues a ticket per key with the charges; commit() takes the tickets while it
-// settles.
-Result<Verdict> MemoryStore::settle(std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                    std::int64_t now, bool take, std::span<Returned> returned) {
-  Batch batch;
-  if (auto added = batch.add(*table_, charges); !added) return fail(added.error());
-  batch.make_room();
-  if (take) batch.make_room_for_reserved();
-  const std::span<Debit> debits = batch.debits();
-  if (debits.size() > kReservedMax) {
+Result<table::Ruling> MemoryStore::decide_all(const Request& request, std::span<Decision> decisions,
+                                              std::span<std::int64_t> reserved) {
+  WEIR_ASSERT(request.charges.size() <= table::kChargesMax);
+  WEIR_ASSERT(request.charges.size() <= decisions.size());
+  if (request.what != Request::What::charge || !request.id.empty()) return settle(request, decisions, reserved);
+  Debits debits;
+  add_debits(request.charges, debits);
+  auto ruling = table_->charge(debits.all(), {}, request.now);
+  if (!ruling) return ruling;
+  for (std::size_t i = 0; i < debits.size(); ++i) decisions[i] = debits[i].decision;
+  return ruling;
+}
+
+// All but the plain charge. Tickets: one for an idempotency id, or one per debit for a reservation, which reserve()
+// issues and commit() takes.
+Result<table::Ruling> MemoryStore::settle(const Request& request, std::span<Decision> decisions,
+                                          std::span<std::int64_t> reserved) {
+  using What = Request::What;
+  const bool is_reservation = request.what == What::reserve || request.what == What::commit;
+  if (is_reservation && request.charges.size() > kReservedMax) {
     return fail(ErrorCode::out_of_range, "at most " + std::to_string(kReservedMax) + " limits can be reserved at once");
   }
-  std::array<Ticket, kReservedMax> tickets;
+  Debits debits;
+  base::Few<Ticket, kReservedMax> tickets;
+  base::Few<algorithm::Charged, table::kChargesMax> charged;
+  add_debits(request.charges, debits);
   for (std::size_t i = 0; i < debits.size(); ++i) {
-    if (debits[i].cost < 0 || debits[i].cost > kPermitsMax) {
+    const Charge& charge = request.charges[i];
+    Debit& debit = debits[i];
+    if (request.what == What::overdraw) debit.act = Act::overdraw;
+    if (request.what == What::commit) debit.act = Act::settle;
+    if (request.what == What::refund) {
+      debit.cost = -charge.cost;
+      debit.act = Act::refund;
+      debit.charged = &charged.add(algorithm::charged_at(*charge.limit, request.charged_us));
+    }
+    if (!is_reservation) continue;
+    if (charge.cost < 0 || charge.cost > kPermitsMax) {
       return fail(ErrorCode::out_of_range,
                   "the cost of a reservation must be 0 to " + std::to_string(kPermitsMax) + " permits");
     }
-    const std::string name = reservation_of(id, charges[batch.first_of(i)]);
-    tickets[i] = {.name = table_->ticket_name(table::kReservation, name),
-                  .kind = table::kReservation,
-                  .take = take,
-                  .expires_us = now + lasts.count()};
-    if (take) debits[i].act = Act::settle;
+    tickets.add(Ticket{.name = table_->ticket_name(table::kReservation, reservation_of(request.id, charge)),
+                       .kind = table::kReservation,
+                       .take = request.what == What::commit,
+                       .expires_us = request.now + request.lasts.count()});
   }
-  const auto ruling = table_->charge(debits, {tickets.data(), debits.size()}, now);
-  if (!ruling) return fail(ruling.error());
-  if (*ruling == Ruling::missing) {
-    return fail(not_reserved());
+  if (request.what == What::charge && !request.id.empty()) {
+    tickets.add(Ticket{.name = table_->ticket_name(table::kRequest, request.id),
+                       .kind = table::kRequest,
+                       .expires_us = request.now + request.lasts.count()});
   }
-  if (*ruling == Ruling::repeated) {
-    return fail(reserved_already());
+  const auto ruling = table_->charge(debits.all(), tickets.all(), request.now);
+  if (!ruling) return ruling;
+  if (*ruling == Ruling::missing) return fail(not_reserved());
+  if (is_reservation && *ruling == Ruling::repeated) return fail(reserved_already());
+  for (std::size_t i = 0; i < debits.size(); ++i) {
+    const Debit& debit = debits[i];
+    decisions[i] = debit.decision;
+    if (!reserved.empty()) reserved[i] = tickets[i].read.reserved.amount;
+    if (!request.returned.empty()) {
+      request.returned[i] = {debit.returned, debit.charged == nullptr ? 0 : debit.charged->at_us};
+    }
+    if (request.what == What::commit) refund_elsewhere(debit, tickets[i], request.now);
   }
-  if (!take) return batch.answer(*ruling == Ruling::allowed);
-  batch.tell_reserved(tickets);
-  batch.tell_returned(returned);
-  for (std::size_t i = 0; i < debits.size(); ++i) refund_elsewhere(debits[i], tickets[i], now);
-  return batch.answer(true);
+  return ruling;
 }
 
 // If the limit had another period at the reservation, another state was charged. That state is refunded here, as a
@@ -320,38 +216,38 @@ void MemoryStore::refund_elsewhere(const Debit& settled, const Ticket& ticket, s
   static_cast<void>(table_->charge({&refund, 1}, {}, now));
 }
 
-namespace {
-
-// 62 bits of the hash of an id, as the table stores it.
-std::array<char, 8> hold_id(const table::Table& table, std::string_view id) {
-  const std::uint64_t hash = table.ticket_name(kHoldIds, id).place >> 2;
-  std::array<char, 8> bytes;
-  std::memcpy(bytes.data(), &hash, sizeof hash);
-  return bytes;
+Debit MemoryStore::debit_of(const Charge& charge, Act act) const {
+  return {.name = table_->key_name(*charge.limit, charge.key),
+          .limit = charge.limit,
+          .cost = charge.cost,
+          .act = act,
+          .family = charge.family};
 }
 
-}  // namespace
+// A request of one debit, as it is afterwards.
+Result<Debit> MemoryStore::charge_alone(Debit debit, std::int64_t now) {
+  if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
+  return debit;
+}
+
+Result<Decision> MemoryStore::preview(const Charge& charge, std::int64_t now) {
+  return charge_alone(debit_of(charge, Act::look), now).map(&Debit::decision);
+}
 
 Result<Decision> MemoryStore::acquire(const Charge& charge, std::string_view id, std::int64_t now) {
   const auto bytes = hold_id(*table_, id);
-  Debit debit{.name = table_->key_name(*charge.limit, charge.key),
-              .limit = charge.limit,
-              .cost = charge.cost,
-              .act = Act::acquire,
-              .id = {bytes.data(), bytes.size()},
-              .family = charge.family};
-  if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
-  return debit.decision;
+  Debit debit = debit_of(charge, Act::acquire);
+  debit.id = {bytes.data(), bytes.size()};
+  return charge_alone(debit, now).map(&Debit::decision);
 }
 
 Result<bool> MemoryStore::release(std::string_view key, std::string_view id, std::int64_t now) {
   const auto bytes = hold_id(*table_, id);
-  Debit debit{.name = table_->key_name(Algorithm::concurrency, key),
-              .cost = -1,
-              .act = Act::release,
-              .id = {bytes.data(), bytes.size()}};
-  if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
-  return debit.found;
+  const Debit debit{.name = table_->key_name(Algorithm::concurrency, key),
+                    .cost = -1,
+                    .act = Act::release,
+                    .id = {bytes.data(), bytes.size()}};
+  return charge_alone(debit, now).map(&Debit::found);
 }
 
 Result<bool> MemoryStore::reset(std::string_view key, std::int64_t now) {
@@ -364,14 +260,8 @@ Result<bool> MemoryStore::reset(std::string_view key, std::int64_t now) {
   return found;
 }
 
-Result<bool> MemoryStore::forget(Algorithm algorithm, std::string_view key, std::int64_t now) {
-  return table_->forget(algorithm, key, now);
-}
-
 Result<bool> MemoryStore::forget(const Limit& limit, std::string_view key, std::int64_t now) {
-  Debit debit{.name = table_->key_name(limit, key), .cost = -1, .act = Act::forget};
-  if (const auto ruling = table_->charge({&debit, 1}, {}, now); !ruling) return fail(ruling.error());
-  return debit.found;
+  return charge_alone({.name = table_->key_name(limit, key), .cost = -1, .act = Act::forget}, now).map(&Debit::found);
 }
 
 bool MemoryStore::sweep(std::int64_t now) { return table_->sweep(now, kSweptPages); }
@@ -383,4 +273,4 @@ Micros MemoryStore::sweep_rest() const {
   return Micros{std::max(round / slices, kRestMin)};
 }
 
-}  // namespace weir
+}  // namespace weir::store

@@ -1,9 +1,8 @@
 // The memory store: charges requests to the table, by keys as text.
 //
-// It hashes keys to names, merges a key that is given twice, and assembles the verdict. What a request does to the
-// table is atomic. `now` is a reading of the store's clock and may be old when it is used: the table reads the clock
-// again where that matters. Any thread may call any member. Tested by tests/store_contract_test.cc, a suite that
-// every store must pass, and tests/full_table_test.cc.
+// It hashes keys to names. What a request does to the table is atomic. `now` is a reading of the store's clock and may
+// be old when it is used: the table reads the clock again where that matters. Any thread may call any member. Tested by
+// tests/store_contract_test.cc, a suite that every store must pass, and tests/full_table_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +12,13 @@
 #include <string>
 #include <string_view>
 
+#include "store/store.h"
 #include "table/table.h"
 #include "weir/clock.h"
 #include "weir/result.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::store {
 
 struct StoreOptions {
   std::size_t keys = 0;       // 0: a million, or the capacity of the file
@@ -28,85 +28,50 @@ struct StoreOptions {
   table::FindCalendar find_calendar{};
 };
 
-// An idempotency id; an empty name means none.
-struct RequestId {
-  std::string_view name{};
-  Micros lasts{600'000'000};
-};
-
-// The errors of settling a reservation that does not exist, and of reserving under an id that is in use.
-inline Error not_reserved() {
-  return {ErrorCode::not_found, "no such reservation for this request: it was already settled, or it has expired"};
-}
-inline Error reserved_already() {
-  return {ErrorCode::invalid_argument, "this reservation is already open: settle it, or use another id"};
-}
-
-class MemoryStore {
+class MemoryStore final : public Store {
  public:
   // A null clock selects the table's own, which all processes of a file share.
   static Result<std::unique_ptr<MemoryStore>> open(StoreOptions options, std::shared_ptr<const Clock> clock);
 
   const Clock& clock() const { return *table_->clock(); }
 
-  // check(), check_many()
-  //
-  // The fast path: requests of one charge each. Many are decided in order. Consecutive requests for one key are
-  // decided together, so a hot key costs one change for all.
-  Result<Decision> check(const Charge& charge, std::int64_t now);
-  void check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers);
+  Result<Decision> check(const Charge& charge, std::int64_t now) override;
+  // Consecutive requests for one key are decided together, so a hot key costs one change for all.
+  void check_many(std::span<const Charge> charges, std::int64_t now, std::span<Result<Decision>> answers) override;
   // check() in two steps: find() starts to load the key's place into the cache, then check() decides.
   table::Name find(const Charge& charge) const;
-  table::SipKey secret() const { return table_->secret(); }  // of hashing keys to places
+  base::SipKey secret() const { return table_->secret(); }  // of hashing keys to places
   Result<Decision> check(const table::Name& place, const Charge& charge, std::int64_t now);
 
-  // charge()
-  //
-  // One request of up to 32 charges: charges all or none. Equal keys with equal limits are merged. If a request with
-  // this id was allowed before, this one is allowed, returns the current state of its keys and is charged nothing.
-  Result<Verdict> charge(std::span<const Charge> charges, std::int64_t now, RequestId id = {});
-
-  // The same into the caller's array, one decision per charge, without allocation.
-  struct Judgement {
-    bool allowed = false;
-    std::size_t binding = 0;
-  };
-  Result<Judgement> judge(std::span<const Charge> charges, std::int64_t now, std::span<Decision> decisions);
-
-  // preview()
-  //
-  // What check() would return, except that `remaining` is what is left before the charge. Changes nothing.
-  Result<Decision> preview(const Charge& charge, std::int64_t now);
-
-  // overdraw()
-  //
-  // Up to 32 charges, each as much as fits. Never denies.
-  Result<Verdict> overdraw(std::span<const Charge> charges, std::int64_t now);
-
-  // reserve(), commit()
-  //
-  // Charges up to 16 limits, to be settled later, once, at the actual costs. Excess is refunded to the state that was
-  // charged, as of then; a shortfall is charged now, at most to full. commit() fails with not_found if there is no
-  // such reservation. `returned` is empty or has one element per charge.
-  struct Returned {
-    std::int64_t permits = 0;     // refunded
-    std::int64_t charged_us = 0;  // when they were charged
-  };
-  Result<Verdict> reserve(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now);
+  using Store::commit;
+  // Also says what was refunded of each charge.
   Result<Verdict> commit(std::span<const Charge> actual, std::string_view id, std::int64_t now,
-                         std::span<Returned> returned = {});
+                         std::span<Returned> returned) {
+    return answer({.what = Request::What::commit, .charges = actual, .id = id, .now = now, .returned = returned});
+  }
   // refund()
   //
   // Refunds charges that were admitted at `charged_us` with these costs, as far as they still count. A negative cost
   // has no time, so it would also refund later charges of other requests.
   Result<Verdict> refund(std::span<const Charge> charges, std::int64_t charged_us, std::int64_t now,
-                         std::span<Returned> returned);
+                         std::span<Returned> returned) {
+    return answer({.what = Request::What::refund,
+                   .charges = charges,
+                   .now = now,
+                   .charged_us = charged_us,
+                   .returned = returned});
+  }
 
-  Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now);
-  Result<bool> release(std::string_view key, std::string_view id, std::int64_t now);
-  Result<bool> reset(std::string_view key, std::int64_t now);
+  Result<table::Ruling> decide_all(const Request& request, std::span<Decision> decisions,
+                                   std::span<std::int64_t> reserved) override;
+  Result<Decision> preview(const Charge& charge, std::int64_t now) override;
+  Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t now) override;
+  Result<bool> release(std::string_view key, std::string_view id, std::int64_t now) override;
+  Result<bool> reset(std::string_view key, std::int64_t now) override;
   // reset() under one algorithm only, or only for the state that this limit uses.
-  Result<bool> forget(Algorithm algorithm, std::string_view key, std::int64_t now);
+  Result<bool> forget(Algorithm algorithm, std::string_view key, std::int64_t now) {
+    return table_->forget(algorithm, key, now);
+  }
   Result<bool> forget(const Limit& limit, std::string_view key, std::int64_t now);
 
   // sweep()
@@ -126,16 +91,18 @@ class MemoryStore {
  private:
   explicit MemoryStore(std::unique_ptr<table::Table> table) : table_(std::move(table)) {}
 
-  class Batch;
   static constexpr std::size_t kBatch = 16;  // requests prefetched before the first is decided
   void prepare(std::span<const Charge> charges, table::Debit* debits) const;
   void check_run(std::span<table::Debit> debits, std::int64_t now, table::Unit* spotted,
                  std::span<Result<Decision>> answers);
-  Result<Verdict> settle(std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t now,
-                         bool take, std::span<Returned> returned);
+  using Debits = base::Few<table::Debit, table::kChargesMax>;
+  void add_debits(std::span<const Charge> charges, Debits& debits) const;
+  Result<table::Ruling> settle(const Request& request, std::span<Decision> decisions, std::span<std::int64_t> reserved);
+  table::Debit debit_of(const Charge& charge, table::Act act) const;
+  Result<table::Debit> charge_alone(table::Debit debit, std::int64_t now);
   void refund_elsewhere(const table::Debit& settled, const table::Ticket& ticket, std::int64_t now);
 
   std::unique_ptr<table::Table> table_;
 };
 
-}  // namespace weir
+}  // namespace weir::store

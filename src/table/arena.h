@@ -2,7 +2,7 @@
 // a larger one is split. If there is no larger one either, adjacent smaller ones are joined.
 //
 // A block always has exactly one owner: a map, a slot, or a participant's pending unit. It changes owner only in an
-// operation. So no kill, at whatever point, leaves a block that cannot be found. The blocks in the pending units of
+// operation. So a kill at any point leaves no block that cannot be found. The blocks in the pending units of
 // dead participants are freed.
 //
 // For the one thread of an actor. Tested by arena_test.cc and tests/kill_test.cc.

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "on_threads.h"
 #include "seed.h"
 #include "table/file.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kArenaBytes = 1 << 20;
 
-TEST(Arena, GivesEachLineToOneHolder) {
+TEST(Arena, GivesEachLineToOneOwner) {
   const auto mapping = map_memory(100, kArenaBytes);
   ASSERT_TRUE(mapping);
   const Region& region = mapping->region();
@@ -49,13 +50,13 @@ TEST(Arena, GivesEachLineToOneHolder) {
   EXPECT_EQ(free_lines(region), all);
 }
 
-TEST(Arena, SaysWhenItIsFullAndGoesOnWhenItIsNot) {
+TEST(Arena, RefusesBlocksOnlyWhileItIsFull) {
   const auto mapping = map_memory(100, 64 * 1024);
   const Region& region = mapping->region();
   Actor actor(region, 0);
   std::uint32_t taken = 0;
   while (taken < kChargesMax && take_block(actor, taken, 7)) ++taken;
-  EXPECT_EQ(taken, 8u) << "1,024 lines in blocks of 128";
+  EXPECT_EQ(taken, 8u) << "1,024 lines are 8 blocks of 128";
   EXPECT_FALSE(take_block(actor, taken, 0));
   give_block(actor, 2);
   EXPECT_TRUE(take_block(actor, 2, 3)) << "a larger one is split";
@@ -66,30 +67,26 @@ TEST(Arena, IsSharedByThreads) {
   const auto mapping = map_memory(100, kArenaBytes);
   const Region& region = mapping->region();
   const std::uint64_t seed = test::base_seed();
-  std::vector<std::thread> threads;
-  for (std::uint64_t who = 0; who < 4; ++who) {
-    threads.emplace_back([&region, who, seed] {
-      std::mt19937_64 dice(seed + who);
-      Actor actor(region, who);
-      for (int i = 0; i < 3'000; ++i) {
-        const auto place = static_cast<std::uint32_t>(dice() % 4);
-        if (dice() % 2 == 0) give_block(actor, place);
-        if (!take_block(actor, place, static_cast<unsigned>(dice() % 6))) continue;
-        // Another owner of the block would overwrite this mark.
-        Unit& unit = region.line(pending_block(actor, place)->line).units[kParameters0];
-        actor.put(unit, {who << 2, static_cast<std::uint64_t>(i)});
-        std::this_thread::yield();
-        EXPECT_EQ(load(unit), (Word{who << 2, static_cast<std::uint64_t>(i)}));
-      }
-      give_all_blocks(actor);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::on_threads(std::uint64_t{4}, [&region, seed](std::uint64_t who) {
+    std::mt19937_64 dice(seed + who);
+    Actor actor(region, who);
+    for (int i = 0; i < 3'000; ++i) {
+      const auto place = static_cast<std::uint32_t>(dice() % 4);
+      if (dice() % 2 == 0) give_block(actor, place);
+      if (!take_block(actor, place, static_cast<unsigned>(dice() % 6))) continue;
+      // Another owner of the block would overwrite this mark.
+      Unit& unit = region.line(pending_block(actor, place)->line).units[kParameters0];
+      actor.put(unit, {who << 2, static_cast<std::uint64_t>(i)});
+      std::this_thread::yield();
+      EXPECT_EQ(load(unit), (Word{who << 2, static_cast<std::uint64_t>(i)}));
+    }
+    give_all_blocks(actor);
+  });
   EXPECT_EQ(free_lines(region), region.arena_lines());
 }
 
 // A flood of small blocks fragments the arena. They are joined again when larger ones are needed.
-TEST(Arena, PutsCrumbsTogether) {
+TEST(Arena, JoinsSmallFreeBlocks) {
   const auto mapping = map_memory(100, kArenaBytes);
   const Region& region = mapping->region();
   ASSERT_EQ(region.arena_lines(), std::uint64_t{1} << (kClasses - 1)) << "one block of the largest class";
@@ -121,7 +118,7 @@ TEST(Arena, PutsCrumbsTogether) {
   }
 }
 
-TEST(Arena, PutsNothingTogetherThatIsInUse) {
+TEST(Arena, JoinsNoBlockThatIsInUse) {
   const auto mapping = map_memory(100, 64 * 1024);
   const Region& region = mapping->region();
   Actor actor(region, 0);
@@ -136,22 +133,18 @@ TEST(Arena, PutsNothingTogetherThatIsInUse) {
 }
 
 // A new arena is a single block. While one thread splits it, other threads must not consider the arena full.
-TEST(Arena, IsNotFullWhileItsBlocksFallIntoHalves) {
+TEST(Arena, IsNotFullWhileABlockIsSplit) {
   int refused = 0;
   for (int round = 0; round < 300; ++round) {
     const auto mapping = map_memory(1, 64 * 1024);
     std::atomic<int> ready{0}, missed{0};
-    std::vector<std::thread> threads;
-    for (std::uint64_t who = 0; who < 2; ++who) {
-      threads.emplace_back([&, who] {
-        Actor actor(mapping->region(), who);
-        ++ready;
-        while (ready < 2) {
-        }
-        for (std::uint32_t place = 0; place < 4; ++place) missed += !take_block(actor, place, 3);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    test::on_threads(std::uint64_t{2}, [&](std::uint64_t who) {
+      Actor actor(mapping->region(), who);
+      ++ready;
+      while (ready < 2) {
+      }
+      for (std::uint32_t place = 0; place < 4; ++place) missed += !take_block(actor, place, 3);
+    });
     refused += missed;
   }
   EXPECT_EQ(refused, 0);

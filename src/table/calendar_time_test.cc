@@ -31,11 +31,12 @@ class CalendarTime : public ::testing::Test {
     note_wall_clock(header, {{1, 2}, now() + ahead_us, now() - header.clock_offset_us});
   }
 
-  const Limit day_{.algorithm = Algorithm::fixed_window,
-                   .permits = 10,
-                   .capacity = 10,
-                   .calendar = std::make_shared<const Calendar>(CalendarUnit::day, "UTC", Zone{})};
-  const Limit hours_ = make_window(Algorithm::fixed_window, 10, 24 * kHour).value();
+  const Limit day_{
+      .algorithm = Algorithm::fixed_window,
+      .permits = 10,
+      .capacity = 10,
+      .calendar = std::make_shared<const algorithm::Calendar>(CalendarUnit::day, "UTC", algorithm::Zone{})};
+  const Limit hours_ = algorithm::make_window(Algorithm::fixed_window, 10, 24 * kHour).value();
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{0});
   std::unique_ptr<Table> table_;
 };
@@ -47,16 +48,16 @@ TEST_F(CalendarTime, FollowsTheFirstStepOfAClockThatWasNeverSet) {
   correct(kMidnight + 12 * kHour);  // and then 12:30 of a day in 2026
   EXPECT_FALSE(check("a", day_).allowed) << "what was used stays used until its window ends";
   EXPECT_EQ(check("new", day_).reset_after.count(), 11 * kHour + 30 * 60 * kSecond) << "the true midnight";
-  EXPECT_EQ(check("new", day_).remaining, 8) << "also by the fast way";
+  EXPECT_EQ(check("new", day_).remaining, 8) << "also on the fast path";
   clock_->advance(Micros{11 * kHour + 30 * 60 * kSecond});
   EXPECT_EQ(check("new", day_).remaining, 9);
   EXPECT_FALSE(check("b", hours_).allowed) << "a period in seconds does not move";
   clock_->advance(Micros{12 * kHour});
-  EXPECT_EQ(check("a", day_).reset_after.count(), 12 * kHour) << "the next window is true";
+  EXPECT_EQ(check("a", day_).reset_after.count(), 12 * kHour) << "the next window is the true day";
   EXPECT_TRUE(check("b", hours_).allowed);
 }
 
-TEST_F(CalendarTime, GivesNoDayTwoQuotasWhenTheClockIsSetBack) {
+TEST_F(CalendarTime, GrantsEachDayOneQuotaWhenTheClockIsSetBack) {
   open(kMidnight - kHour);
   check("a", day_, 10);
   clock_->advance(Micros{kHour + 10 * 60 * kSecond});
@@ -64,18 +65,19 @@ TEST_F(CalendarTime, GivesNoDayTwoQuotasWhenTheClockIsSetBack) {
   correct(-40 * 60 * kSecond);  // it is 23:30 of the day before
   while (!table_->sweep(now(), 128)) {
   }
-  EXPECT_EQ(check("a", day_).reset_after.count(), 24 * kHour - 10 * 60 * kSecond) << "the day that was begun goes on";
+  EXPECT_EQ(check("a", day_).reset_after.count(), 24 * kHour - 10 * 60 * kSecond) << "the current day continues";
   EXPECT_FALSE(check("b", day_).allowed);
   clock_->set(Micros{kMidnight + kDay - 1});
   EXPECT_FALSE(check("b", day_).allowed);
   clock_->set(Micros{kMidnight + kDay});
-  EXPECT_EQ(check("b", day_).reset_after.count(), 24 * kHour + 40 * 60 * kSecond) << "the next one ends when it does";
+  EXPECT_EQ(check("b", day_).reset_after.count(), 24 * kHour + 40 * 60 * kSecond)
+      << "the next window ends with the true day";
 }
 
-TEST_F(CalendarTime, IsLeftAloneByALittle) {
+TEST_F(CalendarTime, IgnoresASmallDifference) {
   open(kMidnight + kHour);
   correct(kSecond);
-  EXPECT_EQ(calendar_shift(table_->region().header()), CalendarShift{});
+  EXPECT_EQ(calendar_shift(table_->region().header()), algorithm::CalendarShift{});
   correct(3 * kSecond);
   EXPECT_EQ(calendar_shift(table_->region().header()).now_us, 3 * kSecond);
 }

@@ -30,7 +30,7 @@ class Changes {
       place->next = next;
       return true;
     }
-    if (size_ == kEntriesMax) return false;  // never: kEntriesMax suffices for the largest verdict
+    WEIR_ASSERT(size_ < kEntriesMax);  // it suffices for the largest verdict
     std::move_backward(place, end(), end() + 1);
     *place = {unit, old, next};
     ++size_;

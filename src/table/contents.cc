@@ -3,6 +3,8 @@
 #include "table/contents.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 #include "table/table.h"
 #include "table/take_over.h"
@@ -12,15 +14,10 @@ namespace {
 
 // Permits in flight are acquired, not checked, so they have no peek.
 Decision peek_at(const Content& content, std::int64_t now) {
-  const auto* holds = std::get_if<Holds>(&content.cell.state());
+  const auto* holds = std::get_if<algorithm::Holds>(&content.cell.state());
   if (holds == nullptr) return content.cell.decide(now, 0).decision;
-  Decision decision{
-      .allowed = true, .limit = content.cell.limit().capacity, .remaining = content.cell.limit().capacity};
-  for (const Hold& hold : *holds) {
-    if (hold.expires_us <= now) continue;
-    decision.remaining = std::max<std::int64_t>(0, decision.remaining - hold.cost);
-    decision.reset_after = std::max(decision.reset_after, Micros{hold.expires_us - now});
-  }
+  Decision decision = algorithm::granted(content.cell.limit().capacity);
+  algorithm::concurrency_report(*holds, content.cell.limit(), now, decision);
   return decision;
 }
 
@@ -34,7 +31,7 @@ Contents::Contents(Mapping mapping, FindCalendar find_calendar, const ClockReadi
       registry_(mapping_.region(), std::move(find_calendar)),
       actor_(mapping_.region(), 0),
       reader_(actor_, registry_) {
-  const ShiftedCalendar shifted(calendar_shift(region().header()));
+  const algorithm::ShiftedCalendar shifted(calendar_shift(region().header()));
   const bool is_torn = !keeps_time(region().header(), reading) || load(region().header().clean) == kTorn;
   if (is_in_use_) {
     for (std::uint64_t who = 0; who < kParticipants; ++who) Actor(region(), who).recover();
@@ -46,12 +43,13 @@ Contents::Contents(Mapping mapping, FindCalendar find_calendar, const ClockReadi
 
 void Contents::look_at(const Word& word, std::uint64_t page, const std::function<void(const Held&)>& visit,
                        Totals& totals) {
-  if (is_ticket(limit_of(word.tag))) {
+  const SlotUse use = reader_.use_of(word);
+  if (use == SlotUse::ticket) {
     if (reader_.block_of(word)) ++totals.arena_lines;
     ++(is_ticket_over(limit_of(word.tag), word.state, now_) ? totals.lapsed : totals.tickets);
     return;
   }
-  if (const Known* known = reader_.known(limit_of(word.tag)); known != nullptr && is_floor(word, *known)) {
+  if (use == SlotUse::floor) {
     ++totals.floors;
     return;
   }
@@ -77,26 +75,35 @@ void Contents::look_at(const Word& word, std::uint64_t page, const std::function
   visit(held);
 }
 
+Unit* free_slot(Page& page, std::uint64_t name) {
+  std::uint32_t line = home_line(name);
+  for (std::uint32_t i = 0; i < kLines; ++i) {
+    for (Unit& unit : page.slots[line]) {
+      if (unit.tag == 0) return &unit;
+    }
+    page.version.state |= std::uint64_t{1} << line;
+    line = next_line(line);
+  }
+  return nullptr;
+}
+
+std::string real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
+  return real ? real.get() : path;
+}
+
 Totals Contents::walk(const std::function<void(const Held&)>& visit) {
   const Region& table = region();
-  const ShiftedCalendar shifted(calendar_shift(table.header()));
-  Totals totals{.swept = load(table.header().swept)};
-  for (std::uint64_t who = 0; who < kParticipants; ++who) {
-    const Word tally = actor_.read(table.participant(who).tally);
-    totals.evicted += tally.tag >> 2;
-    totals.early += load(table.participant(who).early);
-    totals.no_room += load(table.participant(who).no_room);
-  }
+  const algorithm::ShiftedCalendar shifted(calendar_shift(table.header()));
+  Totals totals{.counters = counters_of(actor_)};
   for (std::uint64_t i = 0; i < table.pages(); ++i) {
     std::uint64_t used = 0;
-    for (auto& line : table.page(i).slots) {
-      for (Unit& unit : line) {
-        const Word word = actor_.read(unit);
-        if (actor_.take_note_of_damage()) ++totals.unreadable;
-        if (word.tag == 0) continue;
-        ++used;
-        look_at(word, i, visit, totals);
-      }
+    for (Unit& unit : slots_of(table.page(i))) {
+      const Word word = actor_.read(unit);
+      if (actor_.take_note_of_damage()) ++totals.unreadable;
+      if (word.tag == 0) continue;
+      ++used;
+      look_at(word, i, visit, totals);
     }
     totals.fullest = std::max(totals.fullest, used);
     for (Unit& unit : table.page(i).floors) totals.floors += actor_.read(unit).tag != 0;

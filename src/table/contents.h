@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "table/file.h"
 #include "table/slot.h"
@@ -27,8 +28,8 @@ struct Totals {
   std::uint64_t floors = 0;       // pages' records of the keys that they evicted
   std::uint64_t fullest = 0;      // slots in use in the fullest page
   std::uint64_t arena_lines = 0;  // in use
-  std::uint64_t evicted = 0, early = 0, no_room = 0, swept = 0;
-  std::uint64_t compact = 0;  // logs that are kept as two counts
+  std::uint64_t compact = 0;      // logs that are kept as two counts
+  Counters counters{};
 };
 
 class Contents {
@@ -39,7 +40,7 @@ class Contents {
   const Region& region() const { return mapping_.region(); }
   std::int64_t now() const { return now_; }
   bool is_in_use() const { return is_in_use_; }
-  bool was_clean() const { return was_clean_; }  // the last user closed it in good order
+  bool was_clean() const { return was_clean_; }  // the last user closed it cleanly
   SlotReader& reader() { return reader_; }
 
   // walk()
@@ -60,5 +61,12 @@ class Contents {
   Actor actor_;
   SlotReader reader_;
 };
+
+// The slot for a new key in a page of a copy, which has no other users: the first free one from its home on, with the
+// lines before it marked. Null if the page is full.
+Unit* free_slot(Page& page, std::uint64_t name);
+
+// The path with its symbolic links resolved, or as it is if it does not exist.
+std::string real_path(const std::string& path);
 
 }  // namespace weir::table

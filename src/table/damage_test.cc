@@ -1,17 +1,17 @@
 // Damaged tables. What no operation could have written is an error for the request that meets it. The request ends
-// soon, never crashes, and forgives nothing. A repair gives the damage the worst interpretation, even if the repair
-// itself is killed.
+// soon, never crashes, and frees no used permits. A repair gives the damage the worst interpretation, even if the
+// repair itself is killed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/folder_fixture.h"
 #include "table/table.h"
 
 namespace weir::table::damage_test {
@@ -22,10 +22,6 @@ constexpr std::int64_t kNow = 1'794'701'843'991'953, kHour = 3'600'000'000;
 class Damage : public ::testing::Test {
  protected:
   Damage() { open(); }
-  ~Damage() override {
-    table_.reset();
-    std::remove(path_.c_str());
-  }
 
   void open() {
     auto opened = Table::open({.file = path_, .keys = 1'000, .clock = clock_});
@@ -62,10 +58,8 @@ class Damage : public ::testing::Test {
   Unit& slot_of(const std::string& key, const Limit& limit) {
     const Name name = table_->key_name(limit.algorithm, key);
     const Region& region = table_->region();
-    for (auto& line : region.page(region.page_of(name.place, name.name)).slots) {
-      for (Unit& unit : line) {
-        if (unit.tag != 0 && name_of(unit.tag) == name.name) return unit;
-      }
+    for (Unit& unit : slots_of(region.page(region.page_of(name.place, name.name)))) {
+      if (unit.tag != 0 && name_of(unit.tag) == name.name) return unit;
     }
     ADD_FAILURE() << key << " has no slot";
     return table_->region().page(0).slots[0][0];
@@ -82,10 +76,11 @@ class Damage : public ::testing::Test {
     record.entries[0] = {table_->region().number_of(wanted), {wanted.tag & ~kMarkBits, 1}, {}};
   }
 
-  const std::string path_ = ::testing::TempDir() + "weir_damage." + std::to_string(getpid());
+  const base::TestFolder folder_;
+  const std::string path_ = folder_.at("state");
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
-  const Limit bucket_ = *make_bucket(Algorithm::token_bucket, 10, kHour, 10);
-  const Limit log_ = *make_window(Algorithm::sliding_log, 10, kHour);
+  const Limit bucket_ = *algorithm::make_bucket(Algorithm::token_bucket, 10, kHour, 10);
+  const Limit log_ = *algorithm::make_window(Algorithm::sliding_log, 10, kHour);
   std::unique_ptr<Table> table_;
 };
 
@@ -98,9 +93,9 @@ TEST_F(Damage, OperationsThatWaitForEachOtherAreAnError) {
   hold(z, reference(101, 9));
   expect_damaged("x", bucket_, 1);
   expect_damaged("x", bucket_, 0);
-  EXPECT_EQ(charge("other", bucket_, 0)->remaining, 7) << "other keys are not touched";
+  EXPECT_EQ(charge("other", bucket_, 0)->remaining, 7) << "other keys do not change";
   reopen(kInUse);
-  EXPECT_FALSE(charge("x", bucket_, 1)->allowed) << "repaired: it counts as spent";
+  EXPECT_FALSE(charge("x", bucket_, 1)->allowed) << "repaired: it counts as used up";
 }
 
 TEST_F(Damage, AChainThatEndsNowhereIsAnError) {
@@ -141,7 +136,7 @@ TEST_F(Damage, IsFoundSoonEvenIfEveryRecordNamesIt) {
   EXPECT_FALSE(charge("x", bucket_, 1)->allowed);
 }
 
-TEST_F(Damage, InABlockForgivesNothing) {
+TEST_F(Damage, InABlockRefundsNothing) {
   for (const bool is_new_boot : {false, true}) {
     ASSERT_TRUE(charge("log", log_, 0));
     if (!is_new_boot) {
@@ -154,13 +149,13 @@ TEST_F(Damage, InABlockForgivesNothing) {
     }
     expect_damaged("log", log_, 1);
     reopen(is_new_boot ? kClean : kInUse, [&](const Region& region) { region.header().boot_id[0] ^= is_new_boot; });
-    EXPECT_EQ(charge("log", log_, 0)->remaining, 0) << "it counts as spent";
+    EXPECT_EQ(charge("log", log_, 0)->remaining, 0) << "it counts as used up";
     EXPECT_FALSE(charge("log", log_, 1)->allowed);
   }
 }
 
-// If any unit of any block is torn, no key is forgiven, and no other key is used up by it.
-TEST_F(Damage, OfOneBlockIsNoOthers) {
+// If any unit of any block is torn, no key gets used permits back, and no other key becomes used up.
+TEST_F(Damage, OfOneBlockAffectsNoOtherKey) {
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(charge(std::to_string(i), log_, i < 4 ? 10 : 3)->allowed);
   for (const auto at : {kState0, kState1}) {
     std::vector<std::uint64_t> units;
@@ -177,7 +172,7 @@ TEST_F(Damage, OfOneBlockIsNoOthers) {
   }
 }
 
-TEST_F(Damage, IsRememberedWhoeverClosesTheTableLast) {
+TEST_F(Damage, IsRepairedWhicheverUserClosesTheTableLast) {
   ASSERT_TRUE(charge("log", log_, 10)->allowed);
   auto other = Table::open({.file = path_, .clock = clock_}).value();
   hold(block_of("log", log_).units[kState0], reference(102, 1'000));
@@ -185,10 +180,10 @@ TEST_F(Damage, IsRememberedWhoeverClosesTheTableLast) {
   table_.reset();
   other.reset();
   open();
-  EXPECT_FALSE(charge("log", log_, 1)->allowed) << "repaired: it counts as spent";
+  EXPECT_FALSE(charge("log", log_, 1)->allowed) << "repaired: it counts as used up";
 }
 
-TEST_F(Damage, OfAPendingUnitIsNoEndlessLoop) {
+TEST_F(Damage, OfAPendingUnitCausesNoEndlessLoop) {
   reopen(kClean, [](const Region& region) {
     for (std::uint64_t who = 0; who < kParticipants; ++who) {
       for (Unit& unit : region.participant(who).pending) unit = {std::uint64_t{1} << 34 | 3 << 2, 1};
@@ -198,7 +193,7 @@ TEST_F(Damage, OfAPendingUnitIsNoEndlessLoop) {
   EXPECT_FALSE(charge("log", log_, 1)->allowed);
 }
 
-TEST_F(Damage, OfTheMapsHandsOutNoBlockTwice) {
+TEST_F(Damage, OfTheMapsGivesNoBlockTwice) {
   ASSERT_TRUE(charge("log", log_, 10)->allowed);
   const Block used{line_of(slot_of("log", log_).state), 1};
   reopen(kClean, [&](const Region& region) {  // the lines beside it are free twice, in blocks of two sizes
@@ -212,7 +207,7 @@ TEST_F(Damage, OfTheMapsHandsOutNoBlockTwice) {
   EXPECT_FALSE(take_block(actor, 0, 2));
 }
 
-TEST_F(Damage, IsRepairedByTheNextWhoHasTheTableAloneThoughItWasClosed) {
+TEST_F(Damage, IsRepairedByTheNextSoleUserAfterAClose) {
   ASSERT_TRUE(charge("log", log_, 10)->allowed);
   hold(block_of("log", log_).units[kState0], reference(102, 1'000));
   expect_damaged("log", log_, 1);
@@ -221,7 +216,7 @@ TEST_F(Damage, IsRepairedByTheNextWhoHasTheTableAloneThoughItWasClosed) {
   EXPECT_FALSE(charge("log", log_, 1)->allowed);
 }
 
-TEST_F(Damage, OfTimesInALogIsAnErrorAndNoNegativeWait) {
+TEST_F(Damage, OfTimesInALogIsAnErrorAndNotANegativeWait) {
   for (int i = 0; i < 10; ++i) {
     clock_->advance(Micros{1'000'000});
     ASSERT_TRUE(charge("log", log_, 1)->allowed);

@@ -23,11 +23,11 @@ constexpr std::size_t kBlocksGivenMax = 8;
 std::uint64_t rank_of(const Known& known, std::uint64_t floor, std::int64_t now) {
   if (!known.packing.fits_slot) return static_cast<std::uint64_t>(unpack_summary(floor).count);
   if (known.packing.kind == Kind::compact) {
-    const CompactLog counts = unpack_compact(floor, known.packing);
-    return static_cast<std::uint64_t>(sliding_window_roll(counts, known.limit.period_us, now).used());
+    const algorithm::CompactLog counts = unpack_compact(floor, known.packing);
+    return static_cast<std::uint64_t>(algorithm::sliding_window_roll(counts, known.limit.period_us, now).used());
   }
   if (known.packing.kind != Kind::sliding) return floor;
-  const SlidingWindow window = unpack_sliding(floor, known.packing);
+  const algorithm::SlidingWindow window = unpack_sliding(floor, known.packing);
   return static_cast<std::uint64_t>(used_of(window, known.limit.period_us, now));
 }
 
@@ -44,29 +44,27 @@ bool Eviction::count(const Room& room, std::int64_t now, const Taken& taken, Gro
   const bool is_slot_wanted = room.wanted == Wanted::slot;
   constexpr std::size_t kPlaces = 512;
   std::array<std::uint16_t, kPlaces> places{};  // by number: its group's index plus one
-  for (auto& line : room.page->slots) {
-    for (Unit& unit : line) {
-      const Word word = actor_.read(unit);
-      const std::uint32_t number = limit_of(word.tag);
-      if (word.tag == 0 || is_ticket(number)) {
-        const bool is_over = word.tag == 0 || is_ticket_over(number, word.state, recently(now));
-        if (is_over && is_slot_wanted && may_go(unit, word.tag, taken)) return false;
-        continue;
-      }
-      std::size_t at = number % kPlaces;
-      while (places[at] != 0 && groups[places[at] - 1u].number != number) at = (at + 1) % kPlaces;
-      if (places[at] == 0) {
-        const Known* const known = reader_.known(number);
-        if (known == nullptr) continue;
-        groups.add() = {.known = known, .number = number};
-        places[at] = static_cast<std::uint16_t>(groups.size());
-      }
-      Group& group = groups[places[at] - 1u];
-      if (is_floor(word, *group.known)) continue;
-      ++group.count;
-      if (!group.known->packing.fits_slot || !is_slot_wanted) continue;
-      if (SlotReader::has_lapsed_in_slot(*group.known, word.state, now) && may_go(unit, word.tag, taken)) return false;
+  for (Unit& unit : slots_of(*room.page)) {
+    const Word word = actor_.read(unit);
+    const std::uint32_t number = limit_of(word.tag);
+    if (word.tag == 0 || is_ticket(number)) {
+      const bool is_over = word.tag == 0 || is_ticket_over(number, word.state, recently(now));
+      if (is_over && is_slot_wanted && may_go(unit, word.tag, taken)) return false;
+      continue;
     }
+    std::size_t at = number % kPlaces;
+    while (places[at] != 0 && groups[places[at] - 1u].number != number) at = (at + 1) % kPlaces;
+    if (places[at] == 0) {
+      const Known* const known = reader_.known(number);
+      if (known == nullptr) continue;
+      groups.add() = {.known = known, .number = number};
+      places[at] = static_cast<std::uint16_t>(groups.size());
+    }
+    Group& group = groups[places[at] - 1u];
+    if (is_floor(word, *group.known)) continue;
+    ++group.count;
+    if (!group.known->packing.fits_slot || !is_slot_wanted) continue;
+    if (SlotReader::has_lapsed_in_slot(*group.known, word.state, now) && may_go(unit, word.tag, taken)) return false;
   }
   return true;
 }
@@ -166,7 +164,7 @@ Eviction::Raised Eviction::raise_floor(Page& page, const Word& version, const Gr
     next.tag |= kFloorInSlot;
     next.state |= lines_between(home_line(known.floor_name), line_in(page, *place));
   }
-  Few<Entry, 3> entries;
+  base::Few<Entry, 3> entries;
   entries.add() = {region_.number_of(page.version), version, next};
   entries.add() = {region_.number_of(*place), seen, {tag_of(known.floor_name, group.number), state}};
   Unit& pending = actor_.record().pending[kSweepPending];
@@ -231,7 +229,7 @@ bool Eviction::compact(const Known& known, std::span<const Victim> victims, std:
     if (log == nullptr) continue;  // it changed meanwhile
     // As of the time by which a slot expires: a request that read the clock a little earlier still finds everything
     // that counts for it.
-    const CompactLog counts = compact_log_of(*log, known.limit.period_us, recently(now));
+    const algorithm::CompactLog counts = algorithm::compact_log_of(*log, known.limit.period_us, recently(now));
     Word next{};
     if (victim.state != 0 && counts.used() > 0) {
       next = {tag_of(name_of(victim.seen.tag), number), pack_compact(counts, known.limit)};
@@ -256,19 +254,17 @@ void Eviction::evict(std::span<const Victim> victims) {
 
 Eviction::Kept Eviction::recount(Page& page, std::int64_t now) {
   Kept kept{.wait_us = INT64_MAX};
-  for (auto& line : page.slots) {
-    for (Unit& unit : line) {
-      const Word word = actor_.read(unit);
-      const std::uint32_t number = limit_of(word.tag);
-      const Known* const known = is_ticket(number) || number == kInBlock ? nullptr : reader_.known(number);
-      if (word.tag == 0 || (known != nullptr && is_evictable(*known))) continue;
-      if (reader_.has_lapsed(word, now)) {
-        if (remove_slot(actor_, reader_, unit, word) && is_key(word.tag)) count_keys(actor_, -1);
-        continue;
-      }
-      ++(is_ticket(number) ? kept.tickets : kept.held);
-      if (is_ticket(number)) kept.wait_us = std::min(kept.wait_us, ticket_left_us(number, word.state, now));
+  for (Unit& unit : slots_of(page)) {
+    const Word word = actor_.read(unit);
+    const SlotUse use = reader_.use_of(word);
+    if (use != SlotUse::ticket && use != SlotUse::kept) continue;
+    if (reader_.has_lapsed(word, now)) {
+      if (remove_slot(actor_, reader_, unit, word) && use == SlotUse::kept) count_keys(actor_, -1);
+      continue;
     }
+    ++(use == SlotUse::ticket ? kept.tickets : kept.held);
+    if (use != SlotUse::ticket) continue;
+    kept.wait_us = std::min(kept.wait_us, ticket_left_us(limit_of(word.tag), word.state, now));
   }
   return kept;
 }

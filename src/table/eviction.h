@@ -1,12 +1,12 @@
 // Frees a slot in a full page, or a block of the arena: which key is evicted, and what is remembered of it.
 //
 // A limit is judged together with all limits of its family, and a family is entitled to its fair part of a page. If a
-// new key's own family has its part, the new key takes the place of a key of that family. Otherwise it takes one of
-// the family that has the most. So a flood under one rule does not harm the clients of another. Within that family,
-// the keys that have used least are evicted. Before a key is evicted, the floor of its number is raised to what the
-// key has used (floor.h). For the new key's own family, the floor is raised over half of the keys at once. So the
-// next new keys find slots near their home without reading the whole page. A floor may therefore be higher than what
-// was evicted, by as much as that half differs.
+// new key's own family has its part, the new key takes the place of a key of that family. Otherwise it takes one of the
+// family that has the most. So a flood under one rule does not harm the clients of another. Within that family, the
+// keys that have used least are evicted. Before a key is evicted, the floor of its number is raised to what the key has
+// used (floor.h). For the new key's own family, the floor is raised over half of the keys at once. So the next new keys
+// find slots near their home without reading the whole page. A floor may therefore be higher than what an evicted key
+// had used, by up to the difference between the keys of that half.
 //
 // Blocks are taken in the same way. Suppose a new key needs a block, and its family has its part of the blocks in the
 // page. Then the key takes one from its family before the arena is used up. So a flood of logs leaves blocks to other
@@ -56,8 +56,8 @@ class Eviction {
 
   // recount()
   //
-  // Counts the slots of a page that are never evicted, after removing those that are over. `wait_us` is the time
-  // until the first ticket is over.
+  // Counts the slots of a page that are never evicted, after removing those that have expired. `wait_us` is the time
+  // until the first ticket expires.
   struct Kept {
     std::uint64_t held = 0, tickets = 0;
     std::int64_t wait_us = 0;
@@ -71,7 +71,7 @@ class Eviction {
     std::uint32_t number = 0, count = 0;
     bool is_spent = false;  // none of its keys can be evicted
   };
-  using Groups = Few<Group, kSlots>;
+  using Groups = base::Few<Group, kSlots>;
   // The group that has to give up slots, and at most how many at once.
   struct Choice {
     Group* group = nullptr;
@@ -84,7 +84,7 @@ class Eviction {
     Unit* unit = nullptr;
     Word seen{};
   };
-  using Victims = Few<Victim, kSlots>;
+  using Victims = base::Few<Victim, kSlots>;
 
   // False if the page has a free slot already.
   bool count(const Room& room, std::int64_t now, const Taken& taken, Groups& groups);

@@ -19,6 +19,9 @@
 #include <optional>
 #include <thread>
 
+#include "base/descriptor.h"
+#include "base/file.h"
+
 namespace weir::table {
 namespace {
 
@@ -28,21 +31,6 @@ constexpr int kTriesMax = 10;
 constexpr std::chrono::milliseconds kTakeOverNap{10};
 constexpr int kTakeOverNaps = 12'000;
 constexpr const char* kIsDirectory = "is a directory; name a file in it";
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 auto refuse(const std::string& path, const std::string& why) { return fail(ErrorCode::unavailable, path + ": " + why); }
 
@@ -56,28 +44,13 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Readable, in UTC. A damaged file may contain any number.
-std::string time_text(std::int64_t us) {
-  const std::time_t seconds = std::clamp<std::int64_t>(us, 0, kTimeEnd - 1) / 1'000'000;
-  std::tm parts{};
-  char text[64];
-  if (gmtime_r(&seconds, &parts) == nullptr) return std::to_string(us) + " us";
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts)};
-}
-
-// Without this, power loss may lose a name. A folder that cannot be synchronised is ignored.
-void sync_folder(const std::string& path) {
-  const Descriptor folder(open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() >= 0) fsync(folder.get());
-}
-
 std::optional<std::uint64_t> random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return {};
   return number;
 }
 
-Result<Mapping> map(const std::string& path, Descriptor fd, const Geometry& geometry, int flags = MAP_SHARED) {
+Result<Mapping> map(const std::string& path, base::Descriptor fd, const Geometry& geometry, int flags = MAP_SHARED) {
   const std::uint64_t bytes = layout_of(geometry.pages, geometry.arena_lines).bytes;
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd.get(), 0);
   if (base == MAP_FAILED) return refuse(path, "cannot be mapped (" + mebibytes(bytes) + "): " + reason(errno));
@@ -132,7 +105,7 @@ auto refuse_opening(const std::string& path, int error) {
   if (error == EISDIR) return refuse(path, kIsDirectory);
   if (error == ENXIO || error == ENODEV) return refuse(path, "is not a regular file; name another file");
   if (error != EACCES && error != EPERM && error != EROFS) return refuse(path, "cannot be opened: " + reason(error));
-  const bool readable = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)).get() >= 0;
+  const bool readable = base::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)).get() >= 0;
   if (readable)
     return refuse(path, "is read-only (" + reason(error) + "); allow this user to write it, or name another file");
   return refuse(path,
@@ -210,6 +183,14 @@ Use lock_alone(const std::string& path, int fd) {
 
 }  // namespace
 
+std::string time_text(std::int64_t us) {
+  const std::time_t seconds = std::clamp<std::int64_t>(us, 0, kTimeEnd - 1) / 1'000'000;
+  std::tm parts{};
+  char text[64];
+  if (gmtime_r(&seconds, &parts) == nullptr) return std::to_string(us) + " us";
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts)};
+}
+
 // Mapping -------------------------------------------------------------------------------------------------------------
 
 void Mapping::swap(Mapping& other) noexcept {
@@ -219,12 +200,6 @@ void Mapping::swap(Mapping& other) noexcept {
   std::swap(is_torn_, other.is_torn_);
   std::swap(was_clean_, other.was_clean_);
   std::swap(is_sole_, other.is_sole_);
-}
-
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  Mapping taken(std::move(other));
-  swap(taken);
-  return *this;
 }
 
 Mapping::~Mapping() {
@@ -255,7 +230,7 @@ Result<void> Mapping::reopen_after_fork() {
   if (fd_ < 0) return {};
   const auto again = reopen(fd_);
   if (!again) return fail(again.error());
-  Descriptor fresh(*again);
+  base::Descriptor fresh(*again);
   // Before the old one is closed: the parent may be dead, and another process may wait to repair.
   const auto use = lock_users(fresh.get());
   if (!use) return fail(use.error());
@@ -264,7 +239,7 @@ Result<void> Mapping::reopen_after_fork() {
   if (*use == Use::sole) share_users(fresh.get());
   close(std::exchange(fd_, fresh.release()));
   is_sole_ = false;
-  exchange(region_.header().clean, kClean, kInUse);  // the parent may have closed it in good order
+  exchange(region_.header().clean, kClean, kInUse);  // the parent may have closed it cleanly
   return {};
 }
 
@@ -313,7 +288,7 @@ Result<Mapping> open_file(const FileOptions& options, const ClockReading& readin
   const std::string& path = options.path;
   bool is_new = false;
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    Descriptor fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    base::Descriptor fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd.get() < 0) {
       if (errno != ENOENT) return refuse_opening(path, errno);
       const auto made = make_file(options, reading);
@@ -338,14 +313,14 @@ Result<Mapping> open_file(const FileOptions& options, const ClockReading& readin
 }
 
 bool is_of_older_layout(const std::string& path) {
-  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const base::Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   return fd.get() >= 0 && has_older_layout(fd.get());
 }
 
 Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
   const int access = purpose == CopyTo::look ? O_RDONLY : O_RDWR;
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    Descriptor fd(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    base::Descriptor fd(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (fd.get() < 0 && errno == ENOENT) return fail(ErrorCode::not_found, path + ": no such state file");
     if (fd.get() < 0) return refuse_opening(path, errno);
     const auto geometry = read_geometry(path, fd.get(), kVersionOldest);
@@ -357,7 +332,7 @@ Result<Mapping> open_copy(const std::string& path, CopyTo purpose) {
     if (purpose == CopyTo::take_over && has_older_layout(fd.get())) {
       const Use use = lock_alone(path, fd.get());
       if (!still_named(path, fd.get())) continue;
-      if (use == Use::none) return refuse(path, "is being taken over by another process; try again later");
+      if (use == Use::none) return refuse(path, "is being converted by another process; try again later");
       if (use == Use::shared) {
         return refuse(path,
                       "is in use by an older Weir, which cannot share it with this version; stop the older one first");
@@ -377,7 +352,7 @@ Result<Draft> Draft::make(const std::string& path, const Geometry& geometry, con
   char ending[32];
   std::snprintf(ending, sizeof(ending), ".%016" PRIx64 ".new", *number);
   const std::string name = path + ending;
-  Descriptor fd(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  base::Descriptor fd(open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd.get() < 0) return refuse_creation(path, errno);
   Draft draft(path, name);
   const std::uint64_t bytes = layout_of(geometry.pages, geometry.arena_lines).bytes;
@@ -404,7 +379,7 @@ Result<bool> Draft::publish() {
   if (!linked && errno != EEXIST) return refuse_creation(path_, errno);
   unlink(name_.c_str());
   name_.clear();
-  sync_folder(path_);
+  base::sync_folder_of(path_);
   return linked;
 }
 
@@ -417,7 +392,7 @@ Result<void> Draft::replace() {
   if (auto synced = sync(); !synced) return fail(synced.error());
   if (rename(name_.c_str(), path_.c_str()) != 0) return refuse_creation(path_, errno);
   name_.clear();
-  sync_folder(path_);
+  base::sync_folder_of(path_);
   return {};
 }
 

@@ -31,7 +31,10 @@ class Mapping {
   Mapping(void* base, const Geometry& geometry, int fd)
       : region_(base, geometry.pages, geometry.base_pages, geometry.arena_lines), fd_(fd) {}
   Mapping(Mapping&& other) noexcept { swap(other); }
-  Mapping& operator=(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping other) noexcept {
+    swap(other);
+    return *this;
+  }
   ~Mapping();
 
   const Region& region() const { return region_; }
@@ -51,7 +54,7 @@ class Mapping {
   // try_alone(), mark_clean()
   //
   // try_alone() returns whether there is no other user, and keeps new ones out until mark_clean(). mark_clean()
-  // records that the table was left in good order. Call them last, before the end.
+  // records that the table was closed cleanly. Call them last, before the end.
   bool try_alone();
   void mark_clean();
 
@@ -83,7 +86,7 @@ Result<Mapping> map_memory(std::uint64_t keys, std::uint64_t arena_bytes, const 
 
 // open_file()
 //
-// Opens a state file, or creates it. The first user gets it as sole.
+// Opens a state file, or creates it. If no other process uses the file, the mapping is sole: see is_sole().
 Result<Mapping> open_file(const FileOptions& options, const ClockReading& reading = read_clocks());
 
 // open_copy()
@@ -123,6 +126,9 @@ class Draft {
   std::string path_, name_;  // its final name, and its current name
   Mapping mapping_;
 };
+
+// A time for people, in UTC. A damaged file may contain any number.
+std::string time_text(std::int64_t us);
 
 // A new secret, different in every table.
 Result<Identity> new_identity(const ClockReading& reading);

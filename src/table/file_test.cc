@@ -2,7 +2,6 @@
 
 #include "table/file.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -10,18 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstddef>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <set>
 #include <vector>
 
+#include "base/folder_fixture.h"
 #include "table/arena.h"
 
 namespace weir::table::file_test {
@@ -40,23 +37,13 @@ std::string message_of(const Result<T>& result) {
 
 class StateFile : public ::testing::Test {
  protected:
-  StateFile() {
-    std::string folder = (fs::temp_directory_path() / "weir_file_test_XXXXXX").string();
-    folder_ = mkdtemp(folder.data());
-    path_ = folder_ / "state";
-  }
-  ~StateFile() override { fs::remove_all(folder_); }
-
   Result<Mapping> open_it(const ClockReading& reading = kReading) {
     return open_file({path_.string(), 1'000}, reading);
   }
   Result<Mapping> open_as_it_is() { return open_file({.path = path_.string()}, kReading); }
   std::string refusal() { return message_of(open_as_it_is()); }
-  void write(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
-  std::string bytes() const {
-    std::ifstream file(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  void write(const std::string& bytes) { test_folder_.write("state", bytes); }
+  std::string bytes() const { return test_folder_.read("state"); }
   // Makes a good file and changes its header.
   void spoil(const std::function<void(Header&)>& change) {
     ASSERT_TRUE(open_it());
@@ -71,7 +58,9 @@ class StateFile : public ::testing::Test {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
   }
 
-  fs::path folder_, path_;
+  const base::TestFolder test_folder_;
+  const fs::path folder_ = test_folder_.path();
+  fs::path path_ = folder_ / "state";
 };
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
@@ -96,12 +85,12 @@ TEST(MemoryTable, IsFreshAndItsArenaIsFree) {
   }
 }
 
-TEST(MemoryTable, RefusesWhatNoTableCanNumber) {
+TEST(MemoryTable, RefusesMoreThanATableCanHave) {
   EXPECT_TRUE(has(message_of(map_memory(~std::uint64_t{0}, 0, kReading)), "at most"));
   EXPECT_TRUE(has(message_of(map_memory(1, ~std::uint64_t{0}, kReading)), "at most"));
 }
 
-TEST_F(StateFile, IsMadeOnceAndKeepsWhatItHolds) {
+TEST_F(StateFile, IsCreatedOnceAndKeepsItsContents) {
   std::uint64_t key = 0;
   {
     const auto mapping = open_it();
@@ -129,7 +118,7 @@ TEST_F(StateFile, HasItsSpaceFromTheBeginning) {
   EXPECT_GE(info.st_blocks * 512, info.st_size);
 }
 
-TEST_F(StateFile, KnowsWhetherItWasClosedInOrder) {
+TEST_F(StateFile, RecordsWhetherItWasClosedCleanly) {
   open_it()->mark_clean();
   EXPECT_TRUE(open_it()->was_clean());  // does not mark it
   EXPECT_FALSE(open_it()->was_clean());
@@ -162,7 +151,7 @@ TEST_F(StateFile, StaysMarkedDamagedUntilItIsRepaired) {
   EXPECT_FALSE(again->is_torn());
 }
 
-TEST_F(StateFile, LetsOthersInWhenTheFirstIsReady) {
+TEST_F(StateFile, AdmitsOtherUsersOnceTheFirstShares) {
   auto first = open_it();
   ASSERT_TRUE(first->is_sole());
   first->share();
@@ -203,11 +192,11 @@ TEST_F(StateFile, OfAChildIsItsOwnAfterReopening) {
   }));
   unlock_participant(mapping->fd(), 3);
   EXPECT_TRUE(in_child([&] { return mapping->reopen_after_fork() && try_lock_participant(mapping->fd(), 3); }));
-  EXPECT_TRUE(try_lock_participant(mapping->fd(), 4)) << "the first child is gone, and its lock with it";
+  EXPECT_TRUE(try_lock_participant(mapping->fd(), 4)) << "the first child has ended, and released its lock";
 }
 
 // A process that waits for the lock of a file that is being replaced must not end up with the old file.
-TEST_F(StateFile, IsTheOneThatHasTheNameWhenItsLockIsFree) {
+TEST_F(StateFile, IsOpenedByItsCurrentNameAfterWaitingForItsLock) {
   auto old = open_it();
   const pid_t child = fork();
   if (child == 0) {
@@ -223,7 +212,7 @@ TEST_F(StateFile, IsTheOneThatHasTheNameWhenItsLockIsFree) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(StateFile, ThatIsMadeTooLateLeavesTheFirstAlone) {
+TEST_F(StateFile, ThatIsPublishedSecondDoesNotReplaceTheFirst) {
   auto late = Draft::make(path_.string(), {1, 1, 1024}, {{77, 78}, kNow}, kReading);
   ASSERT_TRUE(open_it());
   const auto published = late->publish();
@@ -391,7 +380,7 @@ TEST_F(StateFile, IgnoresStepsOfTheWallClockWithinABoot) {
   }
 }
 
-TEST_F(StateFile, GoesOnFromTheLatestTimeAfterABootAndNeverBack) {
+TEST_F(StateFile, ContinuesFromTheLatestTimeAfterABoot) {
   for (const std::int64_t wall_us : {kNow + kHour, kNow - kHour, kNow - 24 * kHour, std::int64_t{0}, kTimeEnd + 5}) {
     fs::remove(path_);
     ASSERT_TRUE(open_it());
@@ -405,7 +394,7 @@ TEST_F(StateFile, GoesOnFromTheLatestTimeAfterABootAndNeverBack) {
   }
 }
 
-TEST_F(StateFile, TakesAnotherBootClockForAnotherBoot) {  // a container with its own clock; a restored machine
+TEST_F(StateFile, TreatsAnotherBootClockAsAnotherBoot) {  // a container with its own clock; a restored machine
   ASSERT_TRUE(open_it());
   const ClockReading reading{kReading.boot_id, kNow + kHour, 1'000'000};
   const auto mapping = open_it(reading);
@@ -426,11 +415,11 @@ TEST_F(StateFile, ABootClockThatIsAheadDoesNotMoveTheTime) {  // without other u
   EXPECT_EQ(time_of(*mapping, ahead), kNow);
 }
 
-TEST_F(StateFile, IsSharedOnlyByThoseWithOneClock) {
+TEST_F(StateFile, IsSharedOnlyByUsersOfOneClock) {
   auto first = open_it();
   first->share();
-  EXPECT_TRUE(open_it(later(kHour, 0))) << "nobody has looked at the clock for an hour";
-  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "nor at the wall clock, which was set back";
+  EXPECT_TRUE(open_it(later(kHour, 0))) << "no process has read the clock for an hour";
+  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "nor the wall clock, which was set back";
   // Another time namespace, or a restored container: its boot clock is ahead, the wall clock is that of all.
   first->region().header().time_namespace = 1;
   const auto ahead = open_it(later(kHour, -kHour));
@@ -438,16 +427,16 @@ TEST_F(StateFile, IsSharedOnlyByThoseWithOneClock) {
   EXPECT_TRUE(has(message_of(ahead), "the latest time in it is " + text_of(kNow) + ", ")) << message_of(ahead);
   EXPECT_TRUE(has(message_of(ahead), "it is " + text_of(kNow + kHour) + ";")) << message_of(ahead);
   first->region().header().latest_us = kNow + kHour;
-  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "the wall clock was set back; the time of the table says so";
+  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "the wall clock was set back, as the time of the table shows";
   first->region().header().latest_us = kNow;
   note_wall_clock(first->region().header(), later(kHour, -kHour));
-  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "and somebody has noted it";
+  EXPECT_TRUE(open_it(later(kHour, -kHour))) << "and the sweep has recorded it";
   note_wall_clock(first->region().header(), kReading);
   const auto stranger = open_it({{3, 4}, kNow, kReading.boot_us});
   EXPECT_TRUE(has(message_of(stranger), "in use under another clock")) << message_of(stranger);
 }
 
-TEST_F(StateFile, WithADamagedClockStillTellsATime) {
+TEST_F(StateFile, WithADamagedClockStillHasAValidTime) {
   const std::int64_t wrong[] = {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), -1};
   for (const std::int64_t offset_us : wrong) {
     for (const std::int64_t latest_us : wrong) {

@@ -135,7 +135,8 @@ std::uint64_t Finder::lines_passed(Page& page) const {
 void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
                     Place& place) {
   const bool has_log = !floors().empty() && !floors().front().known->packing.fits_slot;
-  Candidate best{.home = home_line(name.name),
+  Candidate best{.place = place,
+                 .home = home_line(name.name),
                  .looks_max = insists_ ? kSlots : kLooksMax,
                  .blocks = insists_  ? static_cast<int>(kSlots)
                            : has_log ? kBlocksMax
@@ -152,10 +153,6 @@ void Finder::choose(Page& page, const Name& name, std::int64_t now, Changes& cha
     passed |= std::uint64_t{1} << line;
     line = next_line(line);
   }
-  place.unit = best.unit;
-  place.seen = best.seen;
-  place.passed = best.passed;
-  place.alive = best.alive;
 }
 
 void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Changes& changes, std::span<const Name> own,
@@ -168,18 +165,19 @@ void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Change
     const std::optional<bool> lapsed = reader_.has_lapsed_in_slot(word, now);
     if (!lapsed && --best.blocks < 0) return;
     is_alive = lapsed ? !*lapsed : !reader_.has_lapsed_in_block(word, now);
-    if (is_alive && best.unit != nullptr && (best.is_stray || !is_stray)) return;  // no better than the last one found
+    if (is_alive && best.place.unit != nullptr && (best.is_stray || !is_stray))
+      return;  // no better than the last one found
     if (is_alive && !is_covered(word, now, best.blocks)) return;
     for (const Name& name : own) {
       if (name.name == name_of(word.tag)) return;
     }
   }
   if (changes.find(region_.number_of(unit)) != nullptr) return;
-  best.unit = &unit;
-  best.seen = word;
-  best.passed = passed;
+  best.place.unit = &unit;
+  best.place.seen = word;
+  best.place.passed = passed;
+  best.place.alive = is_alive;
   best.is_stray = is_stray;
-  best.alive = is_alive;
 }
 
 bool Finder::is_covered(const Word& word, std::int64_t now, int& blocks) {

@@ -96,27 +96,26 @@ class Finder {
   // The pages are known to have a free slot somewhere: from now on they are searched completely.
   void insist() { insists_ = true; }
 
-  // A bit for each line that some key of the page is beyond, seen from its home. Valid while the version stays.
+  // A bit for each line that some key of the page had to walk past from its home. Valid while the version stays.
   std::uint64_t lines_passed(Page& page) const;
 
  private:
-  // A covered slot is taken only after some looks, so that an expired one is found more often.
+  // The search reads at least kLooksMin slots before it takes one of a live key that a floor covers, because it may
+  // still find an expired one.
   static constexpr std::uint32_t kLooksMin = 8, kLooksMax = 24;
   static constexpr int kBlocksMax = 16;  // reading a block costs a cache miss
   static constexpr std::size_t kOffersMax = 2 * kChargesMax;
 
+  // The search for a slot to take; `place` has the best one so far.
   struct Candidate {
+    Place& place;
     std::uint32_t home = 0;  // the new key's line
     std::uint32_t looks_max = kLooksMax, looks = 0;
     int blocks = 0;
-    Unit* unit = nullptr;
-    Word seen{};
-    std::uint64_t passed = 0;
-    bool alive = true;
     bool is_stray = false;  // the slot is in that line, but its key has another home
 
     // The search can stop.
-    bool is_found() const { return unit == nullptr ? looks >= looks_max : !alive || looks >= kLooksMin; }
+    bool is_found() const { return place.unit == nullptr ? looks >= looks_max : !place.alive || looks >= kLooksMin; }
   };
 
   bool look_for(Page& page, const Name& name, std::int64_t now, Changes& changes, std::span<const Name> own,
@@ -136,8 +135,8 @@ class Finder {
   Actor& actor_;
   const Region& region_;
   SlotReader& reader_;
-  Few<Floor, kFloorsMax> floors_;
-  Few<Offer, kOffersMax> offers_;
+  base::Few<Floor, kFloorsMax> floors_;
+  base::Few<Offer, kOffersMax> offers_;
   bool insists_ = false;
 };
 

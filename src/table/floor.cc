@@ -3,7 +3,6 @@
 #include "table/floor.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace weir::table {
 namespace {
@@ -12,26 +11,14 @@ constexpr unsigned kTickShift = 10, kCountAt = 42, kMantissaBits = 17;
 constexpr std::uint64_t kTicksMax = (std::uint64_t{1} << kCountAt) - 1;
 constexpr std::uint64_t kMantissaMask = (std::uint64_t{1} << kMantissaBits) - 1;
 
-SlidingWindow rolled_to(const SlidingWindow& s, std::int64_t window) {
-  if (s.window >= window) return s;
-  if (s.window == window - 1) return {window, s.current, 0};
-  return {window, 0, 0};
-}
-
-SlidingWindow join(const SlidingWindow& a, const SlidingWindow& b) {
-  const std::int64_t window = std::max(a.window, b.window);
-  const SlidingWindow x = rolled_to(a, window), y = rolled_to(b, window);
-  return {window, std::max(x.previous, y.previous), std::max(x.current, y.current)};
-}
-
 Summary summary_of(const RingLog& log) {
   if (log.size() == 0) return {};
   return {log.time(log.size()), log.total(log.size()) - log.base()};
 }
 
-CompactLog counts_of(const TableCell& cell, std::int64_t now) {
-  if (const auto* counts = std::get_if<CompactLog>(&cell.state())) return *counts;
-  return compact_log_of(std::get<RingLog>(cell.state()), cell.limit().period_us, now);
+algorithm::CompactLog counts_of(const TableCell& cell, std::int64_t now) {
+  if (const auto* counts = std::get_if<algorithm::CompactLog>(&cell.state())) return *counts;
+  return algorithm::compact_log_of(std::get<RingLog>(cell.state()), cell.limit().period_us, now);
 }
 
 }  // namespace
@@ -61,14 +48,15 @@ std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b) {
     constexpr std::uint64_t kCounts = ~kTicksMax;
     return std::max(a & kTicksMax, b & kTicksMax) | std::max(a & kCounts, b & kCounts);
   }
-  // If one window is later than the other, the other one is over. A bucket's word rises with its debt.
+  // If one window is later than the other, the other has ended. A bucket's word rises with what is used.
   const Packing& packing = known.packing;
   if (packing.kind == Kind::compact) {
-    const CompactLog joint = weir::join(unpack_compact(a, packing), unpack_compact(b, packing));
+    const algorithm::CompactLog joint = weir::algorithm::join(unpack_compact(a, packing), unpack_compact(b, packing));
     return static_cast<std::uint64_t>(pack(joint, packing));
   }
   if (packing.kind != Kind::sliding) return std::max(a, b);
-  return static_cast<std::uint64_t>(pack(join(unpack_sliding(a, packing), unpack_sliding(b, packing)), packing));
+  return static_cast<std::uint64_t>(
+      pack(weir::algorithm::join(unpack_sliding(a, packing), unpack_sliding(b, packing)), packing));
 }
 
 std::optional<std::uint64_t> floor_over(SlotReader& reader, const Known& known, const Word& slot, std::int64_t now) {
@@ -76,10 +64,10 @@ std::optional<std::uint64_t> floor_over(SlotReader& reader, const Known& known, 
   const auto content = reader.read(slot);
   if (!content) return {};
   const TableCell::State& state = content->cell.state();
-  if (const auto* fixed = std::get_if<FixedWindow>(&state)) {
+  if (const auto* fixed = std::get_if<algorithm::FixedWindow>(&state)) {
     return pack_summary({std::max<std::int64_t>(0, fixed->end_us - 1), fixed->count}, true);
   }
-  if (const auto* sliding = std::get_if<SlidingWindow>(&state)) {
+  if (const auto* sliding = std::get_if<algorithm::SlidingWindow>(&state)) {
     const std::int64_t period = known.limit.period_us, at = std::max(now, sliding->window * period);
     return pack_summary({at, used_of(*sliding, period, at)}, false);
   }
@@ -89,18 +77,19 @@ std::optional<std::uint64_t> floor_over(SlotReader& reader, const Known& known, 
 
 TableCell join_cells(const TableCell& a, const TableCell& b, std::int64_t now) {
   const Limit& limit = a.limit().permits >= b.limit().permits ? a.limit() : b.limit();
-  if (const auto* fixed = std::get_if<FixedWindow>(&a.state())) {
-    const auto& other = std::get<FixedWindow>(b.state());
+  if (const auto* fixed = std::get_if<algorithm::FixedWindow>(&a.state())) {
+    const auto& other = std::get<algorithm::FixedWindow>(b.state());
     if (fixed->end_us != other.end_us) return fixed->end_us > other.end_us ? a : b;
-    return {limit, FixedWindow{fixed->end_us, std::max(fixed->count, other.count)}};
+    return {limit, algorithm::FixedWindow{fixed->end_us, std::max(fixed->count, other.count)}};
   }
-  if (const auto* sliding = std::get_if<SlidingWindow>(&a.state())) {
-    return {limit, join(*sliding, std::get<SlidingWindow>(b.state()))};
+  if (const auto* sliding = std::get_if<algorithm::SlidingWindow>(&a.state())) {
+    return {limit, weir::algorithm::join(*sliding, std::get<algorithm::SlidingWindow>(b.state()))};
   }
   if (kind_of(limit.algorithm) == Kind::log) {
     const auto *x_log = std::get_if<RingLog>(&a.state()), *y_log = std::get_if<RingLog>(&b.state());
     // Counts do not say when they were charged, and `now` may be earlier than that. So only counts cover them.
-    if (x_log == nullptr || y_log == nullptr) return {limit, weir::join(counts_of(a, now), counts_of(b, now))};
+    if (x_log == nullptr || y_log == nullptr)
+      return {limit, weir::algorithm::join(counts_of(a, now), counts_of(b, now))};
     const Summary x = summary_of(*x_log), y = summary_of(*y_log);
     TableCell cell(limit);
     const std::int64_t count = std::min(std::max(x.count, y.count), limit.permits);
@@ -109,7 +98,7 @@ TableCell join_cells(const TableCell& a, const TableCell& b, std::int64_t now) {
   }
   // Of two buckets, the one that is further from full, in permits.
   const auto debt = [now](const TableCell& cell) {
-    return Bits{bucket_debt(std::get<Bucket>(cell.state()), cell.limit().rate, now)};
+    return Bits{algorithm::bucket_debt(std::get<algorithm::Bucket>(cell.state()), cell.limit().rate, now)};
   };
   const auto weight = [](const TableCell& cell) { return static_cast<std::uint64_t>(cell.limit().weight); };
   return debt(a) * weight(b) >= debt(b) * weight(a) ? a : b;

@@ -1,6 +1,6 @@
 // What a page remembers of keys that it had to evict. For each number of a limit it keeps a state, the floor, that
-// none of them had used more than. A new key may be one of them, so it starts from the floor: eviction forgives
-// nothing.
+// none of them had used more than. A new key may be one of them, so it starts from the floor: eviction frees
+// no used permits.
 //
 // A floor is a word like that of a key: the number, and a state that expires as a key's does. Its name is that of the
 // number's family, so a new key finds the floors of all versions of its limit. If the states of a limit do not fit a

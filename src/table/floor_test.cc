@@ -6,14 +6,10 @@
 
 #include <random>
 
-#include "table/file.h"
-#include "trace.h"
+#include "seed.h"
 
 namespace weir::table::floor_test {
 namespace {
-
-using test::base_seed;
-using test::pick;
 
 constexpr std::int64_t kNow = 1'794'701'843'991'953, kMinute = 60'000'000;
 
@@ -23,14 +19,15 @@ Known known_of(const Limit& limit) {
   return {limit, packing_of(limit, form), 0, floor_name(1, limit)};
 }
 TableCell fresh(const Limit& limit) {
-  return limit.algorithm == Algorithm::sliding_log ? TableCell(limit, CompactLog{}) : TableCell(limit);
+  return limit.algorithm == Algorithm::sliding_log ? TableCell(limit, algorithm::CompactLog{}) : TableCell(limit);
 }
 
 TEST(Floor, ASummaryIsRoundedUp) {
-  const std::uint64_t seed = base_seed();
+  const std::uint64_t seed = test::base_seed();
   std::mt19937_64 dice(seed);
   for (int i = 0; i < 100'000; ++i) {
-    const std::int64_t count = pick(dice, 1, std::int64_t{1} << pick(dice, 0, 41)), at = kNow + pick(dice, 0, kMinute);
+    const std::int64_t count = test::pick(dice, 1, std::int64_t{1} << test::pick(dice, 0, 41)),
+                       at = kNow + test::pick(dice, 0, kMinute);
     const Summary said = unpack_summary(pack_summary({at, count}, false));
     ASSERT_GE(said.count, count) << seed;
     ASSERT_LE(said.count - count, count / 50'000) << seed;
@@ -42,35 +39,29 @@ TEST(Floor, ASummaryIsRoundedUp) {
 }
 
 // Two states are used one after the other. What either of them would deny, the joined one denies, too.
-TEST(Floor, WhatIsJoinedIsAsStrictAsEach) {
-  const std::uint64_t seed = base_seed();
+TEST(Floor, AJoinedStateIsAsStrictAsEach) {
+  const std::uint64_t seed = test::base_seed();
   std::mt19937_64 dice(seed);
-  const Limit limits[] = {
-      *make_window(Algorithm::fixed_window, 10, kMinute), *make_window(Algorithm::sliding_window, 10, kMinute),
-      *make_bucket(Algorithm::token_bucket, 10, kMinute, 10), *make_window(Algorithm::sliding_log, 10, kMinute)};
+  const Limit limits[] = {*algorithm::make_window(Algorithm::fixed_window, 10, kMinute),
+                          *algorithm::make_window(Algorithm::sliding_window, 10, kMinute),
+                          *algorithm::make_bucket(Algorithm::token_bucket, 10, kMinute, 10),
+                          *algorithm::make_window(Algorithm::sliding_log, 10, kMinute)};
   for (int i = 0; i < 20'000; ++i) {
-    const Limit& limit = limits[pick(dice, 0, 3)];
+    const Limit& limit = limits[test::pick(dice, 0, 3)];
     const Known known = known_of(limit);
     const auto state_of = [&](TableCell& cell) {
-      for (std::int64_t at = kNow - pick(dice, 0, 2 * kMinute); at <= kNow; at += pick(dice, 1, kMinute)) {
-        const auto outcome = cell.decide(at, pick(dice, 1, 6));
+      for (std::int64_t at = kNow - test::pick(dice, 0, 2 * kMinute); at <= kNow; at += test::pick(dice, 1, kMinute)) {
+        const auto outcome = cell.decide(at, test::pick(dice, 1, 6));
         if (outcome.decision.allowed) cell.commit(limit, outcome);
       }
-      return std::visit(
-          [&](const auto& state) -> std::uint64_t {
-            if constexpr (requires { pack(state, known.packing); }) {
-              return static_cast<std::uint64_t>(pack(state, known.packing));
-            }
-            return 0;
-          },
-          cell.state());
+      return static_cast<std::uint64_t>(pack(cell.state(), known.packing));
     };
     TableCell a = fresh(limit), b = fresh(limit);
     const std::uint64_t one = state_of(a), other = state_of(b), both = join(known, one, other);
     EXPECT_TRUE(covers(known, both, one) && covers(known, both, other)) << seed;
     EXPECT_EQ(both, join(known, other, one)) << seed;
     const TableCell joined = join_cells(a, b, kNow);
-    for (std::int64_t at = kNow; at < kNow + 2 * kMinute; at += pick(dice, 1, kMinute / 2)) {
+    for (std::int64_t at = kNow; at < kNow + 2 * kMinute; at += test::pick(dice, 1, kMinute / 2)) {
       const std::int64_t most = std::min(a.decide(at, 0).decision.remaining, b.decide(at, 0).decision.remaining);
       EXPECT_LE(joined.decide(at, 0).decision.remaining, most) << to_string(limit.algorithm) << " seed " << seed;
     }
@@ -80,24 +71,24 @@ TEST(Floor, WhatIsJoinedIsAsStrictAsEach) {
 // A log joined with two counts has used as much as either of them. This is also true for a request whose `now` is
 // earlier than the time when the counts were charged.
 TEST(Floor, ALogIsJoinedWithCounts) {
-  const std::uint64_t seed = base_seed();
+  const std::uint64_t seed = test::base_seed();
   std::mt19937_64 dice(seed);
-  const Limit limit = *make_window(Algorithm::sliding_log, 10, kMinute);
+  const Limit limit = *algorithm::make_window(Algorithm::sliding_log, 10, kMinute);
   for (int i = 0; i < 5'000; ++i) {
     TableCell log(limit), counts = fresh(limit), truth(limit);  // of the counts
     for (TableCell* cell : {&log, &counts}) {
-      for (std::int64_t at = kNow - pick(dice, 0, 2 * kMinute); at <= kNow;
-           at += pick(dice, kMinute * 3 / 4, kMinute)) {
-        const std::int64_t cost = pick(dice, 1, 6);
+      for (std::int64_t at = kNow - test::pick(dice, 0, 2 * kMinute); at <= kNow;
+           at += test::pick(dice, kMinute * 3 / 4, kMinute)) {
+        const std::int64_t cost = test::pick(dice, 1, 6);
         const auto outcome = cell->decide(at, cost);
         if (!outcome.decision.allowed) continue;
         cell->commit(limit, outcome);
         if (cell == &counts) truth.commit(limit, truth.decide(at, cost));
       }
     }
-    const std::int64_t old = kNow - pick(dice, 0, kRecent_us);
+    const std::int64_t old = kNow - test::pick(dice, 0, kRecent_us);
     const TableCell one = join_cells(log, counts, old), other = join_cells(counts, log, old);
-    for (std::int64_t at = kNow; at < kNow + 2 * kMinute; at += pick(dice, 1, kMinute / 2)) {
+    for (std::int64_t at = kNow; at < kNow + 2 * kMinute; at += test::pick(dice, 1, kMinute / 2)) {
       const std::int64_t most = std::min(log.decide(at, 0).decision.remaining, truth.decide(at, 0).decision.remaining);
       ASSERT_LE(one.decide(at, 0).decision.remaining, most) << "seed " << seed;
       ASSERT_EQ(other.decide(at, 0).decision.remaining, one.decide(at, 0).decision.remaining) << "seed " << seed;
@@ -114,10 +105,10 @@ TEST(Floor, ALogIsJoinedWithCounts) {
 // All versions of a rule's limit have one name, so that a key finds what it used under another version.
 TEST(Floor, AFamilyHasOneName) {
   const auto bucket = [](std::int64_t permits) {
-    return *make_bucket(Algorithm::token_bucket, permits, kMinute, permits);
+    return *algorithm::make_bucket(Algorithm::token_bucket, permits, kMinute, permits);
   };
   const auto window = [](std::int64_t permits, std::int64_t period) {
-    return *make_window(Algorithm::fixed_window, permits, period);
+    return *algorithm::make_window(Algorithm::fixed_window, permits, period);
   };
   EXPECT_EQ(floor_name(7, bucket(1)), floor_name(7, bucket(2)));
   EXPECT_NE(floor_name(7, bucket(1)), floor_name(8, bucket(1)));

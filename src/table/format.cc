@@ -65,7 +65,7 @@ Result<Geometry> geometry_for(std::uint64_t keys, std::uint64_t arena_bytes) {
   if (keys == 0) keys = kKeysDefault;
   if (keys > keys_of(kPagesMax)) {
     return fail(ErrorCode::out_of_range,
-                std::to_string(keys) + " keys: a table holds at most " + std::to_string(keys_of(kPagesMax)));
+                std::to_string(keys) + " keys: a table has at most " + std::to_string(keys_of(kPagesMax)));
   }
   if (arena_bytes > kArenaLinesMax * sizeof(Line)) {
     return fail(ErrorCode::out_of_range, std::to_string(arena_bytes) + " bytes for logs: at most " +
@@ -149,7 +149,7 @@ void note_wall_clock(Header& header, const ClockReading& reading) {
   constexpr std::int64_t kSecond = 1'000'000;
   const std::int64_t time = time_of(header, reading), ahead = reading.wall_us - time;
   __atomic_store_n(&header.wall_ahead_us, ahead, __ATOMIC_RELAXED);
-  const CalendarShift shift = calendar_shift(header);
+  const algorithm::CalendarShift shift = calendar_shift(header);
   const std::int64_t seconds = (ahead + (ahead < 0 ? -kSecond : kSecond) / 2) / kSecond * kSecond;
   if (std::abs(seconds - shift.now_us) <= kShiftMin || reading.wall_us < header.created_us) return;
   const std::uint64_t other = (load(header.calendar_shift) + 1) % 2;
@@ -160,7 +160,7 @@ void note_wall_clock(Header& header, const ClockReading& reading) {
   store(header.calendar_shift, other);
 }
 
-CalendarShift calendar_shift(const Header& header) {
+algorithm::CalendarShift calendar_shift(const Header& header) {
   const auto& shift = header.calendar_shifts[load(header.calendar_shift) % 2];
   const auto get = [&](std::size_t i) {  // a damaged file may contain anything
     return std::clamp<std::int64_t>(__atomic_load_n(&shift[i], __ATOMIC_RELAXED), -kTimeEnd, kTimeEnd);

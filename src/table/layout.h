@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "table/word.h"
 #include "weir/verdict.h"
@@ -56,6 +57,7 @@ struct alignas(64) Page {
   Unit slots[kLines][kSlotsInLine];
 };
 static_assert(sizeof(Page) == 4096);
+inline std::span<Unit, kSlots> slots_of(Page& page) { return std::span<Unit, kSlots>(&page.slots[0][0], kSlots); }
 
 inline constexpr std::uint64_t kFull = std::uint64_t{1} << kLines;
 static_assert(kLines < 64);
@@ -104,7 +106,7 @@ struct alignas(64) Participant {
   std::uint64_t compacted;                   // logs turned into two counts for lack of a block; 0 in older files
   alignas(64) std::uint64_t install_number;  // the conditional install of this participant, one at a time
   std::uint64_t install_unit, install_old, install_held;
-  alignas(64) Unit tally;   // keys evicted while alive << 2
+  alignas(64) Unit tally;   // keys evicted before they expired << 2
   Unit pending[kPendings];  // blocks with no other owner: class << 2; line
   alignas(64) Entry entries[kEntriesMax];
 };
@@ -138,7 +140,7 @@ constexpr std::uint64_t map_units(std::uint64_t arena_lines, unsigned block_clas
   return ((arena_lines >> block_class) + kBlocksInUnit - 1) / kBlocksInUnit;
 }
 
-// What the windows of a limit begin at, in its entry.
+// Where the windows of a limit begin, as its entry says.
 enum Windows : std::uint8_t {
   kByPeriod = 0,    // multiples of the period; the zone may hold anything
   kByCalendar = 1,  // the midnights of a zone

@@ -32,7 +32,7 @@ TEST(Layout, StaysAsItIsInEveryFileOfThisVersion) {
 }
 
 // With any combination of keys, arena and memory: not a byte too many, and no space left for another page or line.
-TEST(Layout, FitsIntoTheMemoryThatIsNamed) {
+TEST(Layout, FitsIntoTheGivenMemory) {
   const auto bytes_of = [](std::uint64_t pages, std::uint64_t lines) { return layout_of(pages, lines).bytes; };
   for (const std::uint64_t memory : {std::uint64_t{6'000'000}, std::uint64_t{100'000'001}, std::uint64_t{3} << 30}) {
     const Geometry both = fit_into(memory, 0, 0).value();

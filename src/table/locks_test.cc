@@ -34,18 +34,18 @@ TEST_F(Locks, TheFirstUserIsSoleUntilItShares) {
   EXPECT_FALSE(has_users(first_));
   EXPECT_EQ(lock_users(first_), Use::sole);
   EXPECT_TRUE(has_users(second_));
-  EXPECT_FALSE(has_users(first_)) << "nobody else";
+  EXPECT_FALSE(has_users(first_)) << "there is no other user";
   EXPECT_EQ(lock_users(second_, 1), Use::none);
   share_users(first_);
   EXPECT_EQ(lock_users(second_, 0), Use::shared);
   EXPECT_FALSE(try_sole_users(second_));
-  EXPECT_EQ(lock_users(second_, 0), Use::shared) << "what could not be had takes nothing away";
+  EXPECT_EQ(lock_users(second_, 0), Use::shared) << "a failed attempt does not change the lock";
   close(first_);
   first_ = -1;
   EXPECT_TRUE(try_sole_users(second_));
 }
 
-TEST_F(Locks, OfParticipantsAndOfTheOwnerAreEachTheirOwn) {
+TEST_F(Locks, OfParticipantsAndOfTheSweepAreIndependent) {
   EXPECT_TRUE(try_lock_owner(first_));
   EXPECT_TRUE(try_lock_participant(first_, 0));
   EXPECT_FALSE(try_lock_owner(second_));
@@ -58,7 +58,7 @@ TEST_F(Locks, OfParticipantsAndOfTheOwnerAreEachTheirOwn) {
   EXPECT_TRUE(try_lock_owner(second_));
 }
 
-TEST_F(Locks, AreGoneWithTheirHolder) {
+TEST_F(Locks, AreReleasedWhenTheirProcessDies) {
   const pid_t child = fork();
   if (child == 0) {
     const auto own = reopen(first_);
@@ -71,7 +71,7 @@ TEST_F(Locks, AreGoneWithTheirHolder) {
   EXPECT_TRUE(try_lock_participant(first_, 7));
 }
 
-TEST(LocksOfMemory, AreAlwaysHad) {
+TEST(LocksOfMemory, AlwaysSucceed) {
   EXPECT_EQ(lock_users(-1), Use::sole);
   EXPECT_TRUE(try_lock_owner(-1) && try_lock_participant(-1, 3));
 }

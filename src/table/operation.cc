@@ -183,9 +183,11 @@ bool Actor::change(std::span<Entry> entries, Way way, Rebinder* rebinder) {
   store(own.status, open);  // from here on, a reader of the previous operation notices
   fence_before_rewrite();
   store(own.count, entries.size());
+  WEIR_ASSERT(entries.size() <= kEntriesMax);
   for (std::size_t i = 0; i < entries.size(); ++i) store_entry(own.entries[i], entries[i]);
   if (way == Way::solo) {
-    const bool all = hold_all(entries, ref, rebinder);
+    bool all = true;
+    for (std::size_t i = 0; all && i < entries.size(); ++i) all = hold(entries[i], i, ref, rebinder);
     exchange(own.status, open, status_of(ref, all ? kDone : kFailed));
   } else {
     drive(ref);
@@ -207,13 +209,6 @@ bool Actor::change(std::span<Entry> entries, Way way, Rebinder* rebinder) {
     }
   }
   return done;
-}
-
-bool Actor::hold_all(std::span<Entry> entries, std::uint64_t ref, Rebinder* rebinder) {
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (!hold(entries[i], i, ref, rebinder)) return false;
-  }
-  return true;
 }
 
 // Only the owner acquires words of a solo operation; other threads may only undo it. A hold that comes too late

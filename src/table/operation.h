@@ -45,7 +45,7 @@ class Rebinder {
 
 enum class Way { solo, help };
 
-// The way of the next try, after `tries` tries.
+// The mode of the next try, solo or help, after `tries` tries.
 inline Way way_after(unsigned tries) { return tries < WEIR_TABLE_SOLO_TRIES ? Way::solo : Way::help; }
 
 class Actor {
@@ -98,7 +98,6 @@ class Actor {
   void install(Unit& unit, const Word& old, std::uint64_t ref);
   void complete(Unit& unit, const Word& seen);
   void release(std::uint64_t ref, bool done);
-  bool hold_all(std::span<Entry> entries, std::uint64_t ref, Rebinder* rebinder);
   bool hold(Entry& entry, std::size_t place, std::uint64_t ref, Rebinder* rebinder);
 
   const Region* region_;

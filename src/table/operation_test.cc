@@ -3,11 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <random>
-#include <thread>
-#include <vector>
 
+#include "on_threads.h"
 #include "seed.h"
 #include "table/file.h"
 
@@ -43,7 +41,7 @@ TEST_F(Operation, ChangesAllWordsOrNone) {
 }
 
 // What a dead participant leaves: an operation that holds some of its words, undecided, done or failed.
-TEST_F(Operation, EndsWhatADeadParticipantLeft) {
+TEST_F(Operation, CompletesWhatADeadParticipantLeft) {
   for (const Status status : {kSolo, kHelp, kDone, kFailed}) {
     Participant& dead = region_.participant(7);
     const std::uint64_t number = (dead.status >> 2) + 1, ref = reference(7, number);
@@ -66,7 +64,7 @@ TEST_F(Operation, EndsWhatADeadParticipantLeft) {
   }
 }
 
-TEST_F(Operation, SaysSoWhenAWordCannotBeBroughtToAnEnd) {
+TEST_F(Operation, ReportsDamageWhenAWordCannotBeCompleted) {
   slot(0) = {4 | kHeld, reference(9, 12'345)};  // an operation that never began
   Actor actor(region_, 0);
   actor.read(slot(0));
@@ -74,30 +72,26 @@ TEST_F(Operation, SaysSoWhenAWordCannotBeBroughtToAnEnd) {
 }
 
 // Threads move money between accounts, and the sum never changes.
-TEST_F(Operation, KeepsTheSumWhileManyMove) {
+TEST_F(Operation, KeepsTheSumWhileThreadsMoveAmounts) {
   constexpr std::uint32_t kAccounts = 6;
   const std::uint64_t seed = test::base_seed();
   for (const Way first : {Way::solo, Way::help}) {
     for (std::uint32_t i = 0; i < kAccounts; ++i) slot(i) = {4, 1'000};
-    std::vector<std::thread> threads;
-    for (std::uint64_t who = 0; who < 4; ++who) {
-      threads.emplace_back([&, who] {
-        std::mt19937_64 dice(seed + who);
-        Actor actor(region_, who);
-        for (int i = 0; i < 5'000; ++i) {
-          const auto from = static_cast<std::uint32_t>(dice() % kAccounts), by = static_cast<std::uint32_t>(dice() % 9);
-          const std::uint32_t to = (from + 1 + static_cast<std::uint32_t>(dice() % (kAccounts - 1))) % kAccounts;
-          for (unsigned tries = 0;; ++tries) {
-            const Word a = actor.read(slot(from)), b = actor.read(slot(to));
-            if (a.state < by) break;
-            Entry entries[] = {entry(from, a, {4, a.state - by}), entry(to, b, {4, b.state + by})};
-            if (from > to) std::swap(entries[0], entries[1]);
-            if (actor.change(entries, tries < 2 ? first : Way::help, nullptr)) break;
-          }
+    test::on_threads(std::uint64_t{4}, [&](std::uint64_t who) {
+      std::mt19937_64 dice(seed + who);
+      Actor actor(region_, who);
+      for (int i = 0; i < 5'000; ++i) {
+        const auto from = static_cast<std::uint32_t>(dice() % kAccounts), by = static_cast<std::uint32_t>(dice() % 9);
+        const std::uint32_t to = (from + 1 + static_cast<std::uint32_t>(dice() % (kAccounts - 1))) % kAccounts;
+        for (unsigned tries = 0;; ++tries) {
+          const Word a = actor.read(slot(from)), b = actor.read(slot(to));
+          if (a.state < by) break;
+          Entry entries[] = {entry(from, a, {4, a.state - by}), entry(to, b, {4, b.state + by})};
+          if (from > to) std::swap(entries[0], entries[1]);
+          if (actor.change(entries, tries < 2 ? first : Way::help, nullptr)) break;
         }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+      }
+    });
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < kAccounts; ++i) {
       EXPECT_EQ(mark_of(load(slot(i))), kPlain);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <variant>
 
 #include "algorithm/bucket.h"
 #include "algorithm/compact_log.h"
@@ -87,8 +88,8 @@ inline Packing packing_of(const Limit& limit, Form form = Form::usual) {
   return packing;
 }
 
-inline Bits pack(const Bucket& s, const Packing&) { return s.word; }
-inline Bits pack(const FixedWindow& s, const Packing& packing) {
+inline Bits pack(const algorithm::Bucket& s, const Packing&) { return s.word; }
+inline Bits pack(const algorithm::FixedWindow& s, const Packing& packing) {
   if (s.count == 0) return 0;
   // The phase is less than a unit: the division drops it.
   return Bits{static_cast<std::uint64_t>(s.end_us / packing.window_us)} << packing.count_bits |
@@ -102,17 +103,28 @@ Bits pack_counts(const Counts& s, const Packing& packing) {
              << packing.count_bits |
          static_cast<std::uint64_t>(s.current);
 }
-inline Bits pack(const SlidingWindow& s, const Packing& packing) { return pack_counts(s, packing); }
-inline Bits pack(const CompactLog& s, const Packing& packing) { return pack_counts(s, packing); }
+inline Bits pack(const algorithm::SlidingWindow& s, const Packing& packing) { return pack_counts(s, packing); }
+inline Bits pack(const algorithm::CompactLog& s, const Packing& packing) { return pack_counts(s, packing); }
+// Any state that takes one word. A log and permits in flight take more.
+template <class... States>
+Bits pack(const std::variant<States...>& state, const Packing& packing) {
+  return std::visit(
+      [&](const auto& one) -> Bits {
+        if constexpr (requires { pack(one, packing); }) return pack(one, packing);
+        WEIR_ASSERT(!"the state takes one word");
+        return 0;
+      },
+      state);
+}
 // Clamps the counts to their bits, because a damaged log may contain anything.
-inline std::uint64_t pack_compact(const CompactLog& s, const Limit& limit) {
+inline std::uint64_t pack_compact(const algorithm::CompactLog& s, const Limit& limit) {
   const auto at_most = [&](std::int64_t count) { return std::clamp<std::int64_t>(count, 0, limit.permits); };
   return static_cast<std::uint64_t>(
-      pack(CompactLog{s.window, at_most(s.previous), at_most(s.current)}, packing_of(limit, Form::compact)));
+      pack(algorithm::CompactLog{s.window, at_most(s.previous), at_most(s.current)}, packing_of(limit, Form::compact)));
 }
 
-inline Bucket unpack_bucket(Bits bits) { return {static_cast<std::uint64_t>(bits)}; }
-inline FixedWindow unpack_fixed(Bits bits, const Packing& packing) {
+inline algorithm::Bucket unpack_bucket(Bits bits) { return {static_cast<std::uint64_t>(bits)}; }
+inline algorithm::FixedWindow unpack_fixed(Bits bits, const Packing& packing) {
   const unsigned count_bits = packing.count_bits;
   if (bits == 0 || count_bits == 0) return {};
   return {
@@ -127,16 +139,18 @@ Counts unpack_counts(Bits bits, const Packing& packing) {
           static_cast<std::int64_t>(field(bits, count_bits, count_bits)),
           static_cast<std::int64_t>(field(bits, 0, count_bits))};
 }
-inline SlidingWindow unpack_sliding(Bits bits, const Packing& packing) {
-  return unpack_counts<SlidingWindow>(bits, packing);
+inline algorithm::SlidingWindow unpack_sliding(Bits bits, const Packing& packing) {
+  return unpack_counts<algorithm::SlidingWindow>(bits, packing);
 }
-inline CompactLog unpack_compact(Bits bits, const Packing& packing) { return unpack_counts<CompactLog>(bits, packing); }
+inline algorithm::CompactLog unpack_compact(Bits bits, const Packing& packing) {
+  return unpack_counts<algorithm::CompactLog>(bits, packing);
+}
 
 // What a sliding window has used now. A window that is ahead of `now` counts in full.
-inline std::int64_t used_of(SlidingWindow s, std::int64_t period, std::int64_t now) {
-  s = sliding_window_roll(s, period, now);
+inline std::int64_t used_of(algorithm::SlidingWindow s, std::int64_t period, std::int64_t now) {
+  s = algorithm::sliding_window_roll(s, period, now);
   const std::int64_t elapsed = std::max<std::int64_t>(0, now - s.window * period);
-  return (s.previous == 0 ? 0 : mul_div_floor(s.previous, period - elapsed, period)) + s.current;
+  return (s.previous == 0 ? 0 : algorithm::mul_div_floor(s.previous, period - elapsed, period)) + s.current;
 }
 
 }  // namespace weir::table

@@ -12,10 +12,10 @@ namespace weir::table::pack_test {
 namespace {
 
 Limit limit_of(std::string_view quota, Algorithm algorithm) {
-  if (is_bucket(algorithm)) return make_bucket(algorithm, 100, 60'000'000, 100).value();
+  if (algorithm::is_bucket(algorithm)) return algorithm::make_bucket(algorithm, 100, 60'000'000, 100).value();
   std::int64_t permits = 0, period = 0;
   EXPECT_EQ(std::sscanf(std::string(quota).c_str(), "%ld/%ld", &permits, &period), 2);
-  return make_window(algorithm, permits, period).value();
+  return algorithm::make_window(algorithm, permits, period).value();
 }
 
 TEST(Pack, KeepsCommonLimitsInASlot) {
@@ -39,30 +39,31 @@ TEST(Pack, KeepsCommonLimitsInASlot) {
   EXPECT_TRUE(packing_of(limit_of("1099511627776/1000", Algorithm::sliding_window)).fits_block) << "the largest limit";
 }
 
-TEST(Pack, GivesBackEveryStateOfItsLimit) {
+TEST(Pack, RestoresEveryStateOfItsLimit) {
   std::mt19937_64 dice(test::base_seed());
   for (int i = 0; i < 20'000; ++i) {
     const std::int64_t permits = 1 + static_cast<std::int64_t>(dice() >> (24 + dice() % 40));
     const std::int64_t period = 1'000 + static_cast<std::int64_t>(dice() % 315'360'000'000'000);
     const std::int64_t now = static_cast<std::int64_t>(dice() % kTimeEnd);
     const auto count = [&] { return static_cast<std::int64_t>(dice() % static_cast<std::uint64_t>(permits + 1)); };
-    const Packing fixed = packing_of(make_window(Algorithm::fixed_window, permits, period).value());
-    const FixedWindow window{(now / period + 1) * period, std::max<std::int64_t>(1, count())};
+    const Packing fixed = packing_of(algorithm::make_window(Algorithm::fixed_window, permits, period).value());
+    const algorithm::FixedWindow window{(now / period + 1) * period, std::max<std::int64_t>(1, count())};
     ASSERT_TRUE(fixed.fits_block);
     EXPECT_EQ(unpack_fixed(pack(window, fixed), fixed), window);
     const std::int64_t phase = static_cast<std::int64_t>(dice() % static_cast<std::uint64_t>(period));
-    const Limit shifted = phased(make_window(Algorithm::fixed_window, permits, period).value(), phase).value();
+    const Limit shifted =
+        phased(algorithm::make_window(Algorithm::fixed_window, permits, period).value(), phase).value();
     for (const std::int64_t time : {std::int64_t{0}, now, kTimeEnd - 1}) {
-      const Window at = fixed_window_at(shifted, time);
+      const algorithm::Window at = algorithm::fixed_window_at(shifted, time);
       EXPECT_LE(at.start_us, time);
       EXPECT_GT(at.end_us, time);
       for (const std::int64_t end : {at.end_us, at.next_end_us}) {  // one window ahead is kept, too
-        const FixedWindow held{end, window.count};
+        const algorithm::FixedWindow held{end, window.count};
         EXPECT_EQ(unpack_fixed(pack(held, packing_of(shifted)), packing_of(shifted)), held) << "phase " << phase;
       }
     }
-    const Packing sliding = packing_of(make_window(Algorithm::sliding_window, permits, period).value());
-    const SlidingWindow two{now / period + 1, count(), std::max<std::int64_t>(1, count())};
+    const Packing sliding = packing_of(algorithm::make_window(Algorithm::sliding_window, permits, period).value());
+    const algorithm::SlidingWindow two{now / period + 1, count(), std::max<std::int64_t>(1, count())};
     ASSERT_TRUE(sliding.fits_block);
     EXPECT_EQ(unpack_sliding(pack(two, sliding), sliding), two);
     EXPECT_EQ(bits_of(word_of(pack(two, sliding))), pack(two, sliding)) << "a word has room beside its mark";
@@ -73,11 +74,11 @@ TEST(Pack, GivesBackEveryStateOfItsLimit) {
 
 TEST(Pack, WritesAKeyNeverSeenAsZero) {
   const Packing fixed = packing_of(limit_of("5/60000000", Algorithm::fixed_window));
-  EXPECT_EQ(static_cast<std::uint64_t>(pack(FixedWindow{}, fixed)), 0u);
-  EXPECT_EQ(unpack_fixed(0, fixed), FixedWindow{});
+  EXPECT_EQ(static_cast<std::uint64_t>(pack(algorithm::FixedWindow{}, fixed)), 0u);
+  EXPECT_EQ(unpack_fixed(0, fixed), algorithm::FixedWindow{});
   const Packing sliding = packing_of(limit_of("5/60000000", Algorithm::sliding_window));
-  EXPECT_EQ(static_cast<std::uint64_t>(pack(SlidingWindow{}, sliding)), 0u);
-  EXPECT_EQ(unpack_sliding(0, sliding), SlidingWindow{});
+  EXPECT_EQ(static_cast<std::uint64_t>(pack(algorithm::SlidingWindow{}, sliding)), 0u);
+  EXPECT_EQ(unpack_sliding(0, sliding), algorithm::SlidingWindow{});
 }
 
 }  // namespace

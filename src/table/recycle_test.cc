@@ -2,15 +2,13 @@
 #include "table/recycle.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/folder_fixture.h"
 #include "table/table.h"
 
 namespace weir::table::recycle_test {
@@ -18,7 +16,9 @@ namespace {
 
 constexpr std::int64_t kStart = 1'700'000'000'000'000;
 
-Limit window_of(std::int64_t permits) { return make_window(Algorithm::fixed_window, permits, 60'000'000).value(); }
+Limit window_of(std::int64_t permits) {
+  return algorithm::make_window(Algorithm::fixed_window, permits, 60'000'000).value();
+}
 
 struct Fixture {
   explicit Fixture(const std::string& file = {}, std::uint64_t keys = 1'000)
@@ -41,13 +41,7 @@ struct Fixture {
     }
   }
 
-  std::uint32_t taken() const {
-    std::uint32_t count = 0;
-    for (std::uint32_t i = 1; i <= kLimitsMax; ++i) {
-      count += std::uint32_t{state_of(load(table->region().limit(i).guard)) != kFree};
-    }
-    return count;
-  }
+  std::uint32_t taken() const { return Registry(table->region(), {}).size(); }
 
   std::shared_ptr<ManualClock> clock;
   std::unique_ptr<Table> table;
@@ -78,12 +72,13 @@ TEST(Recycle, LimitsWithoutANumberAreKeptInBlocks) {
   for (std::uint32_t i = 1; i <= kLimitsMax; ++i)
     region.limit(i).guard = {guard_tag(kWriting, 0), 200};  // none is free
   Limit berlin{.algorithm = Algorithm::fixed_window, .permits = 50, .capacity = 50};
-  berlin.calendar = std::make_shared<const Calendar>(CalendarUnit::day, "Europe/Berlin", Zone{});
+  berlin.calendar = std::make_shared<const algorithm::Calendar>(CalendarUnit::day, "Europe/Berlin", algorithm::Zone{});
   Limit far = berlin;
-  far.calendar = std::make_shared<const Calendar>(CalendarUnit::month, "America/Argentina/ComodRivadavia", Zone{});
+  far.calendar = std::make_shared<const algorithm::Calendar>(CalendarUnit::month, "America/Argentina/ComodRivadavia",
+                                                             algorithm::Zone{});
   for (const Limit& limit : {window_of(50), berlin, far, phased(window_of(50), 7).value(),
-                             make_bucket(Algorithm::token_bucket, 50, 3'600'000'000, 50).value(),
-                             make_window(Algorithm::sliding_log, 50, 60'000'000).value()}) {
+                             algorithm::make_bucket(Algorithm::token_bucket, 50, 3'600'000'000, 50).value(),
+                             algorithm::make_window(Algorithm::sliding_log, 50, 60'000'000).value()}) {
     const std::string key = std::to_string(static_cast<int>(limit.algorithm)) + std::to_string(limit.phase_us) +
                             (limit.calendar ? limit.calendar->zone_name() : "");
     for (int i = 1; i <= 20; ++i) {
@@ -94,17 +89,17 @@ TEST(Recycle, LimitsWithoutANumberAreKeptInBlocks) {
     EXPECT_FALSE(fixture.check(key, limit, 11)->allowed);
   }
   fixture.sweep(2);
-  EXPECT_EQ(fixture.table->size(), 6u) << "none has lapsed";
+  EXPECT_EQ(fixture.table->size(), 6u) << "no key has expired";
   fixture.clock->advance(Micros{40LL * 86'400'000'000});
   fixture.sweep(2);
   EXPECT_EQ(fixture.table->size(), 0u);
 }
 
-// Each key remembers what it used, whatever happened to the number of its limit.
+// Each key keeps what it used, even if the numbers of other limits are reused.
 TEST(Recycle, KeysThatAreInUseKeepTheirLimit) {
   Fixture fixture;
-  const Limit day = make_window(Algorithm::fixed_window, 1'000, 86'400'000'000).value();
-  const Limit bucket = make_bucket(Algorithm::token_bucket, 100, 3'600'000'000, 100).value();
+  const Limit day = algorithm::make_window(Algorithm::fixed_window, 1'000, 86'400'000'000).value();
+  const Limit bucket = algorithm::make_bucket(Algorithm::token_bucket, 100, 3'600'000'000, 100).value();
   ASSERT_TRUE(fixture.check("tenant", day, 600));
   ASSERT_TRUE(fixture.check("user", bucket, 60));
   std::int64_t permits = 10'000;
@@ -117,7 +112,7 @@ TEST(Recycle, KeysThatAreInUseKeepTheirLimit) {
 }
 
 // The transaction may be about to insert a key under its number, or to act on a slot that it read.
-TEST(Recycle, IsHeldUpByATransactionThatIsUnderWay) {
+TEST(Recycle, WaitsForATransactionInFlight) {
   Fixture fixture;
   const Region& region = fixture.table->region();
   for (std::int64_t i = 1; i <= 1'500; ++i) ASSERT_TRUE(fixture.check("key", window_of(i)));
@@ -132,9 +127,7 @@ TEST(Recycle, IsHeldUpByATransactionThatIsUnderWay) {
     NumberSet used;
     const bool is_scanning = recycler.is_scanning();
     for (std::uint64_t i = 0; i < region.pages(); ++i) {
-      for (const auto& line : region.page(i).slots) {
-        for (const Unit& unit : line) note_numbers(load(unit), used);
-      }
+      for (const Unit& unit : slots_of(region.page(i))) note_numbers(load(unit), used);
     }
     if (is_scanning) recycler.note(used);
     recycler.end_round(kParticipants, -1);
@@ -144,37 +137,33 @@ TEST(Recycle, IsHeldUpByATransactionThatIsUnderWay) {
   stopped.active = idle_word(7);
   for (int i = 0; i < kCycle; ++i) round();
   EXPECT_LT(fixture.taken(), 3u);
-  ASSERT_TRUE(fixture.check("key", window_of(1'500))) << "and the table goes on with the new generation";
+  ASSERT_TRUE(fixture.check("key", window_of(1'500))) << "the table continues with the new generation";
 }
 
 // Two openings of a file behave like two processes: each remembers what the numbers mean.
 TEST(Recycle, AProcessDropsWhatItRemembersOfANumber) {
-  const std::string name = ::testing::TempDir() + "weir_recycle" + std::to_string(::getpid());
-  std::remove(name.c_str());
-  {
-    Fixture one(name), other(name);
-    std::int64_t permits = 1'000;
-    for (int era = 0; era < 10; ++era) {
-      // The other process meets all of them, and remembers them.
-      for (int i = 0; i < 1'200; ++i) {
-        const Limit limit = window_of(++permits);
-        const std::string key = "key " + std::to_string(i % 7);
-        ASSERT_TRUE(one.check(key, limit));
-        ASSERT_EQ(other.check(key, limit, 0)->limit, permits);
-      }
-      one.sweep(kCycle);
-      // The same numbers now mean other limits. Each key is new, so that its count shows which limit it is read by.
-      for (int i = 0; i < 1'200; ++i) {
-        const Limit limit = window_of(++permits);
-        const std::string key = std::to_string(era) + " new " + std::to_string(i);
-        ASSERT_EQ(one.check(key, limit, 3)->remaining, permits - 3);
-        ASSERT_EQ(other.check(key, limit, 2)->remaining, permits - 5);
-      }
-      one.clock->advance(Micros{120'000'000});
-      other.clock->advance(Micros{120'000'000});
+  const base::TestFolder folder;
+  Fixture one(folder.at("state")), other(folder.at("state"));
+  std::int64_t permits = 1'000;
+  for (int era = 0; era < 10; ++era) {
+    // The other process meets all of them, and remembers them.
+    for (int i = 0; i < 1'200; ++i) {
+      const Limit limit = window_of(++permits);
+      const std::string key = "key " + std::to_string(i % 7);
+      ASSERT_TRUE(one.check(key, limit));
+      ASSERT_EQ(other.check(key, limit, 0)->limit, permits);
     }
+    one.sweep(kCycle);
+    // The same numbers now mean other limits. Each key is new, so that its count shows which limit it is read by.
+    for (int i = 0; i < 1'200; ++i) {
+      const Limit limit = window_of(++permits);
+      const std::string key = std::to_string(era) + " new " + std::to_string(i);
+      ASSERT_EQ(one.check(key, limit, 3)->remaining, permits - 3);
+      ASSERT_EQ(other.check(key, limit, 2)->remaining, permits - 5);
+    }
+    one.clock->advance(Micros{120'000'000});
+    other.clock->advance(Micros{120'000'000});
   }
-  std::remove(name.c_str());
 }
 
 // The fast path reads a slot, is suspended while the number gets another meaning, and continues.

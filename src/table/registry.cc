@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <tuple>
 
 namespace weir::table {
 namespace {
@@ -36,6 +37,12 @@ Windows windows_of(const Limit& limit, Form form) {
   return limit.phase_us != 0 ? kByPhase : kByPeriod;
 }
 
+// The numbers of a limit, in the registry or in memory.
+template <class Numbered>
+auto numbers_of(Numbered& limit) {
+  return std::tie(limit.permits, limit.period_us, limit.capacity, limit.rate, limit.weight, limit.events_max);
+}
+
 std::string zone_of(const RegistryEntry& entry) {
   return {entry.zone, std::min<std::size_t>(entry.zone_bytes, sizeof entry.zone)};
 }
@@ -46,17 +53,19 @@ std::int64_t phase_of(const RegistryEntry& entry) {
   return phase_us;
 }
 
+void recover_entry(RegistryEntry& entry, std::uint64_t who) {
+  const Word guard = load(entry.guard);
+  if (state_of(guard) == kWriting && guard.state == who) {
+    replace(entry.guard, guard, {guard_tag(kFree, generation_of(guard)), 0});
+  }
+}
+
 }  // namespace
 
 void Registry::write(RegistryEntry& entry, const Meaning& meaning) {
   const Limit& limit = meaning.limit;
   entry.family = meaning.family;
-  entry.permits = limit.permits;
-  entry.period_us = limit.period_us;
-  entry.capacity = limit.capacity;
-  entry.rate = limit.rate;
-  entry.weight = limit.weight;
-  entry.events_max = limit.events_max;
+  numbers_of(entry) = numbers_of(limit);
   entry.algorithm = static_cast<std::uint8_t>(limit.algorithm);
   entry.windows = windows_of(limit, meaning.form);
   entry.calendar_unit = 0;  // a program that does not know phases sees a calendar, and refuses its period
@@ -74,7 +83,7 @@ std::uint64_t floor_name(std::uint64_t family, const Limit& limit) {
     hash = hash_of(limit);
   } else {
     hash = mix(hash, static_cast<std::uint64_t>(limit.algorithm));
-    if (!is_bucket(limit.algorithm)) hash = mix(hash, static_cast<std::uint64_t>(limit.period_us));
+    if (!algorithm::is_bucket(limit.algorithm)) hash = mix(hash, static_cast<std::uint64_t>(limit.period_us));
     if (limit.calendar) hash = mix(hash, static_cast<std::uint64_t>(limit.calendar->tag()));
   }
   const std::uint64_t name = mix(hash, 0x666c6f6f72) & kNameMask;
@@ -153,20 +162,14 @@ const Known* Registry::learn(std::uint32_t number) {
   const RegistryEntry& entry = region_.limit(number);
   const Word guard = load(entry.guard);
   if (state_of(guard) != kReady && state_of(guard) != kClosing) return nullptr;
-  Limit limit{.algorithm = static_cast<Algorithm>(entry.algorithm),
-              .permits = entry.permits,
-              .period_us = entry.period_us,
-              .phase_us = phase_of(entry),
-              .capacity = entry.capacity,
-              .rate = entry.rate,
-              .weight = entry.weight,
-              .events_max = entry.events_max};
+  Limit limit{.algorithm = static_cast<Algorithm>(entry.algorithm), .phase_us = phase_of(entry)};
+  numbers_of(limit) = numbers_of(entry);
   if (entry.windows == kByCalendar && entry.calendar_unit <= static_cast<std::uint8_t>(CalendarUnit::year)) {
     limit.calendar = calendar_of(static_cast<CalendarUnit>(entry.calendar_unit), zone_of(entry));
   }
   const Form form = entry.windows == kCompact ? Form::compact : Form::usual;
   // Otherwise the file is damaged, or a later program has written it.
-  if (entry.windows > kCompact || !is_sound(limit)) return nullptr;
+  if (entry.windows > kCompact || !algorithm::is_sound(limit)) return nullptr;
   if (form == Form::compact && (limit.algorithm != Algorithm::sliding_log || !packing_of(limit, form).fits_slot)) {
     return nullptr;
   }
@@ -175,16 +178,16 @@ const Known* Registry::learn(std::uint32_t number) {
 }
 
 // Remembers the last calendar, since the zone comes from a file.
-std::shared_ptr<const Calendar> Registry::calendar_of(CalendarUnit unit, const std::string& zone) const {
+std::shared_ptr<const algorithm::Calendar> Registry::calendar_of(CalendarUnit unit, const std::string& zone) const {
   struct Last {
     const Registry* of = nullptr;
-    std::shared_ptr<const Calendar> calendar{};
+    std::shared_ptr<const algorithm::Calendar> calendar{};
   };
   thread_local Last last;
   if (last.of == this && last.calendar->unit() == unit && last.calendar->zone_name() == zone) return last.calendar;
   auto found = find_calendar_ ? find_calendar_(unit, zone) : nullptr;
   // Without the zone's rules its states can still be read: a window is identified by its end.
-  if (!found) found = std::make_shared<const Calendar>(unit, zone, Zone{});
+  if (!found) found = std::make_shared<const algorithm::Calendar>(unit, zone, algorithm::Zone{});
   last = {this, found};
   return found;
 }
@@ -192,9 +195,7 @@ std::shared_ptr<const Calendar> Registry::calendar_of(CalendarUnit unit, const s
 bool Registry::holds(const RegistryEntry& entry, const Meaning& meaning) {
   const Limit& limit = meaning.limit;
   const bool same = entry.family == meaning.family && entry.algorithm == static_cast<std::uint8_t>(limit.algorithm) &&
-                    entry.permits == limit.permits && entry.period_us == limit.period_us &&
-                    phase_of(entry) == limit.phase_us && entry.capacity == limit.capacity && entry.rate == limit.rate &&
-                    entry.weight == limit.weight && entry.events_max == limit.events_max &&
+                    numbers_of(entry) == numbers_of(limit) && phase_of(entry) == limit.phase_us &&
                     entry.windows == windows_of(limit, meaning.form);
   return same && (!limit.calendar || (entry.calendar_unit == static_cast<std::uint8_t>(limit.calendar->unit()) &&
                                       zone_of(entry) == limit.calendar->zone_name()));
@@ -236,17 +237,6 @@ std::uint32_t Registry::number_within(std::uint32_t first, std::uint32_t count, 
   return 0;
 }
 
-namespace {
-
-void recover_entry(RegistryEntry& entry, std::uint64_t who) {
-  const Word guard = load(entry.guard);
-  if (state_of(guard) == kWriting && guard.state == who) {
-    replace(entry.guard, guard, {guard_tag(kFree, generation_of(guard)), 0});
-  }
-}
-
-}  // namespace
-
 void Registry::recover(std::uint64_t who) {
   const std::uint64_t number = load(region_.participant(who).writing);
   if (number == 0) return;
@@ -270,11 +260,9 @@ void Registry::forget_unused() {
   if (!is_crowded()) return;
   NumberSet used;
   for (std::uint64_t i = 0; i < region_.pages(); ++i) {
-    const Page& page = region_.page(i);
+    Page& page = region_.page(i);
     for (const Unit& unit : page.floors) note_numbers(load(unit), used);
-    for (const auto& line : page.slots) {
-      for (const Unit& unit : line) note_numbers(load(unit), used);
-    }
+    for (const Unit& unit : slots_of(page)) note_numbers(load(unit), used);
   }
   for (std::uint32_t number = 1; number <= limits_max(); ++number) {
     if (used.has(number)) continue;

@@ -95,11 +95,11 @@ class alignas(64) Card {
   std::int64_t permits_, period_us_, phase_us_, capacity_, rate_, weight_;
   std::uint64_t bits_;  // algorithm, kind, count_bits, window_bits, fits_slot; the fast path never decides a log
   std::int64_t events_max_;
-  const Calendar* calendar_;
+  const algorithm::Calendar* calendar_;
 };
 
 // Finds the calendar of a limit that another process registered; may return null.
-using FindCalendar = std::function<std::shared_ptr<const Calendar>(CalendarUnit, const std::string& zone)>;
+using FindCalendar = std::function<std::shared_ptr<const algorithm::Calendar>(CalendarUnit, const std::string& zone)>;
 
 class Registry {
  public:
@@ -151,7 +151,7 @@ class Registry {
   std::uint32_t number_of(const Limit& limit, std::uint64_t who, std::uint64_t family, Form form = Form::usual);
 
   // The calendar of a limit that another process registered.
-  std::shared_ptr<const Calendar> calendar_of(CalendarUnit unit, const std::string& zone) const;
+  std::shared_ptr<const algorithm::Calendar> calendar_of(CalendarUnit unit, const std::string& zone) const;
 
   // Frees the entry that a dead participant began to write: the one that its record names, or any.
   void recover(std::uint64_t who);
@@ -174,7 +174,7 @@ class Registry {
 
  private:
   const Known* learn(std::uint32_t number);
-  // What a number stands for.
+  // What a number means.
   struct Meaning {
     const Limit& limit;
     std::uint64_t family = 0;

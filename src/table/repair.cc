@@ -81,12 +81,9 @@ class Repair {
         const Word word = load(unit);
         if (word.tag == 0) continue;
         passed |= lines_between(home_line(name_of(word.tag)), line);
-        if (is_ticket(limit_of(word.tag))) {
-          ++tickets;
-        } else if (const Known* known = registry_.known(limit_of(word.tag));
-                   known == nullptr || known->packing.kind == Kind::holds) {
-          ++held;
-        }
+        const SlotUse use = reader_.use_of(word);
+        tickets += use == SlotUse::ticket;
+        held += use == SlotUse::kept;
       }
     }
     const bool is_first_layout = region_.header().version < 2;  // take_over() turns what it had there into floors
@@ -187,7 +184,7 @@ class Repair {
     const Known* known = registry_.known(limit_of(tag));
     if (known == nullptr || is_ticket(limit_of(tag))) return {};
     const Limit& limit = known->limit;
-    if (known->packing.fits_slot) return {tag, spent_slot(limit, known->packing)};
+    if (known->packing.fits_slot) return {tag, static_cast<std::uint64_t>(spent_bits(limit, known->packing))};
     if (name_of(tag) == known->floor_name) return {tag, spent_summary(limit, known->packing)};
     const unsigned block_class = known->packing.kind == Kind::log || known->packing.kind == Kind::holds ? 1 : 0;
     if (!take_block(actor_, 0, block_class)) return {};
@@ -199,20 +196,18 @@ class Repair {
     return {tag, block_state(block.line, change_of(load(actor_.record().status)))};
   }
 
-  std::uint64_t spent_slot(const Limit& limit, const Packing& packing) const {
-    return static_cast<std::uint64_t>(spent_bits(limit, packing));
-  }
-
   std::uint64_t spent_summary(const Limit& limit, const Packing& packing) const {
     return pack_summary({now_, limit.permits}, packing.kind == Kind::fixed);
   }
 
   Bits spent_bits(const Limit& limit, const Packing& packing) const {
-    if (packing.kind == Kind::bucket) return pack(bucket_of(limit.rate, now_, limit.capacity * limit.weight), packing);
+    if (packing.kind == Kind::bucket)
+      return pack(algorithm::bucket_of(limit.rate, now_, limit.capacity * limit.weight), packing);
     if (packing.kind == Kind::fixed)
-      return pack(FixedWindow{fixed_window_at(limit, now_).end_us, limit.permits}, packing);
-    if (packing.kind == Kind::compact) return pack(CompactLog{now_ / limit.period_us, 0, limit.permits}, packing);
-    return pack(SlidingWindow{now_ / limit.period_us, 0, limit.permits}, packing);
+      return pack(algorithm::FixedWindow{algorithm::fixed_window_at(limit, now_).end_us, limit.permits}, packing);
+    if (packing.kind == Kind::compact)
+      return pack(algorithm::CompactLog{now_ / limit.period_us, 0, limit.permits}, packing);
+    return pack(algorithm::SlidingWindow{now_ / limit.period_us, 0, limit.permits}, packing);
   }
 
   Word spent_block(Line& head, const Limit& limit, const Packing& packing) {
@@ -222,7 +217,7 @@ class Repair {
       return log.copy(actor_, head, log_format(limit));
     }
     if (packing.kind != Kind::holds) return word_of(spent_bits(limit, packing));
-    const Holds holds{{now_ + limit.period_us, limit.permits, "lost"}};
+    const algorithm::Holds holds{{now_ + limit.period_us, limit.permits, "lost"}};
     write_holds(actor_, head, holds);
     return holds_word(holds);
   }
@@ -242,9 +237,7 @@ class Repair {
 void count_all_keys(const Region& region) {
   std::uint64_t keys = 0;
   for (std::uint64_t i = 0; i < region.pages(); ++i) {
-    for (auto& line : region.page(i).slots) {
-      for (const Unit& unit : line) keys += std::uint64_t{is_key(load(unit.tag))};
-    }
+    for (const Unit& unit : slots_of(region.page(i))) keys += std::uint64_t{is_key(load(unit.tag))};
   }
   for (std::uint64_t who = 0; who < kParticipants; ++who) store(region.participant(who).keys, who == 0 ? keys : 0);
 }

@@ -4,9 +4,8 @@
 #include "table/resize.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -29,10 +28,8 @@ class Builder {
   // False if a page is too full.
   bool copy_slots() {
     for (std::uint64_t page = 0; page < old_.region().pages(); ++page) {
-      for (auto& line : old_.region().page(page).slots) {
-        for (Unit& unit : line) {
-          if (!copy_slot(page, old_.read(unit))) return false;
-        }
+      for (Unit& unit : slots_of(old_.region().page(page))) {
+        if (!copy_slot(page, old_.read(unit))) return false;
       }
       for (Unit& unit : old_.region().page(page).floors) {
         const Word word = old_.read(unit);
@@ -43,8 +40,7 @@ class Builder {
   }
 
   bool copy_blocks() {
-    std::stable_sort(moves_.begin(), moves_.end(),
-                     [](const Move& a, const Move& b) { return a.from.block_class > b.from.block_class; });
+    std::ranges::stable_sort(moves_, std::greater{}, [](const Move& move) { return move.from.block_class; });
     Actor actor(fresh_, 0);
     for (const Move& move : moves_) {
       if (!take_block(actor, 0, move.from.block_class)) return false;
@@ -79,38 +75,23 @@ class Builder {
   }
 
   bool copy_slot(std::uint64_t from, const Word& word) {
-    if (word.tag == 0) return true;
-    if (const Known* known = old_.reader().known(limit_of(word.tag)); known != nullptr && is_floor(word, *known)) {
-      return copy_floor(from, word);
-    }
+    const SlotUse use = old_.reader().use_of(word);
+    if (use == SlotUse::none) return true;
+    if (use == SlotUse::floor) return copy_floor(from, word);
     const std::uint64_t name = name_of(word.tag);
     const auto page = page_for(from, name);
-    const bool is_readable = is_in_block(word)               ? old_.reader().read_reservation(word).has_value()
-                             : is_ticket(limit_of(word.tag)) ? true
-                                                             : old_.reader().read(word).has_value();
+    const bool is_readable = is_in_block(word) ? old_.reader().read_reservation(word).has_value()
+                                               : use == SlotUse::ticket || old_.reader().read(word).has_value();
     if (!page || !is_readable || old_.reader().has_lapsed(word, now_)) {
       ++dropped_;
       return true;
     }
-    Unit* slot = place(fresh_.page(*page), name);
+    Unit* slot = free_slot(fresh_.page(*page), name);  // plain writes suffice, because there are no other users
     if (slot == nullptr) return false;
     *slot = {word.tag, word.state};
     if (const auto block = old_.reader().block_of(word)) moves_.push_back({slot, *block});
     ++kept_;
     return true;
-  }
-
-  // Plain writes suffice, because there are no other users.
-  static Unit* place(Page& page, std::uint64_t name) {
-    std::uint32_t line = home_line(name);
-    for (std::uint32_t i = 0; i < kLines; ++i) {
-      for (Unit& unit : page.slots[line]) {
-        if (unit.tag == 0) return &unit;
-      }
-      page.version.state |= std::uint64_t{1} << line;
-      line = next_line(line);
-    }
-    return nullptr;
   }
 
   // An evicted key may now be looked up in any page that took over a part of this one.
@@ -133,14 +114,12 @@ class Builder {
       return unit.tag == word.tag;
     };
     if (!std::ranges::any_of(page.floors, look)) {
-      for (auto& line : page.slots) {
-        for (Unit& unit : line) {
-          if (unit.tag == word.tag) place_for = &unit;
-        }
+      for (Unit& unit : slots_of(page)) {
+        if (unit.tag == word.tag) place_for = &unit;
       }
     }
     if (place_for == nullptr) {
-      place_for = place(page, name_of(word.tag));
+      place_for = free_slot(page, name_of(word.tag));
       if (place_for == nullptr) return false;
       page.version.tag |= kFloorInSlot;
     }
@@ -217,8 +196,7 @@ void copy_header(Contents& old, const Region& fresh) {
 }  // namespace
 
 Result<Resized> resize(const ResizeOptions& options, const ClockReading& reading) {
-  const std::unique_ptr<char, decltype(&std::free)> real(realpath(options.path.c_str(), nullptr), &std::free);
-  const std::string path = real ? real.get() : options.path;
+  const std::string path = real_path(options.path);
   auto mapping = open_copy(path, CopyTo::replace);
   if (!mapping) return fail(mapping.error());
   Contents old(std::move(*mapping), options.find_calendar, reading);

@@ -5,14 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <map>
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "base/folder_fixture.h"
 #include "table/contents.h"
 #include "table/table.h"
 
@@ -30,13 +28,6 @@ std::string message_of(const Result<T>& result) {
 
 class Resize : public ::testing::Test {
  protected:
-  Resize() {
-    std::string folder = (fs::temp_directory_path() / "weir_resize_test_XXXXXX").string();
-    folder_ = mkdtemp(folder.data());
-    path_ = (folder_ / "state").string();
-  }
-  ~Resize() override { fs::remove_all(folder_); }
-
   // Every opening has the same time. resize() itself reads the system clock, which is a moment later.
   std::unique_ptr<Table> open_table(std::uint64_t keys = 0, std::uint64_t arena_bytes = 0) {
     auto table = Table::open({.file = path_, .keys = keys, .arena_bytes = arena_bytes, .clock = clock_});
@@ -49,12 +40,9 @@ class Resize : public ::testing::Test {
     EXPECT_TRUE(ruling) << ruling.error().message;
     return debit.decision;
   }
-  std::string bytes() const {
-    std::ifstream file(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string bytes() const { return folder_.read("state"); }
   std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator{}));
   }
 
   // Keys of all kinds, each charged a different amount.
@@ -77,17 +65,17 @@ class Resize : public ::testing::Test {
   }
 
   const std::vector<Limit> limits_ = {
-      *make_window(Algorithm::fixed_window, 100, kYear),
-      *make_window(Algorithm::sliding_window, 1'000, kYear),
-      *make_window(Algorithm::sliding_window, kPermitsMax, kYear),  // in a block
-      *make_bucket(Algorithm::token_bucket, 50, kHour, 80),
-      *make_bucket(Algorithm::leaky_meter, 3, 7 * kHour, 200),
-      *make_window(Algorithm::sliding_log, 1'000, kHour),
-      *make_window(Algorithm::sliding_log, 1'000, kYear / 2),
+      *algorithm::make_window(Algorithm::fixed_window, 100, kYear),
+      *algorithm::make_window(Algorithm::sliding_window, 1'000, kYear),
+      *algorithm::make_window(Algorithm::sliding_window, kPermitsMax, kYear),  // in a block
+      *algorithm::make_bucket(Algorithm::token_bucket, 50, kHour, 80),
+      *algorithm::make_bucket(Algorithm::leaky_meter, 3, 7 * kHour, 200),
+      *algorithm::make_window(Algorithm::sliding_log, 1'000, kHour),
+      *algorithm::make_window(Algorithm::sliding_log, 1'000, kYear / 2),
   };
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{read_clocks().wall_us});
-  fs::path folder_;
-  std::string path_;
+  const base::TestFolder folder_;
+  std::string path_ = folder_.at("state");
 };
 
 TEST_F(Resize, KeepsEveryKeyThroughGrowingAndShrinking) {
@@ -110,7 +98,7 @@ TEST_F(Resize, KeepsEveryKeyThroughGrowingAndShrinking) {
   EXPECT_EQ(files(), 1);
 }
 
-TEST_F(Resize, LeavesTheArenaWhole) {
+TEST_F(Resize, LosesNoLineOfTheArena) {
   auto table = open_table(2'000, 1 << 19);
   fill(*table, 700);
   table.reset();
@@ -124,10 +112,10 @@ TEST_F(Resize, LeavesTheArenaWhole) {
   EXPECT_EQ(totals.arena_lines + free_lines(contents.region()), contents.region().arena_lines());
 }
 
-TEST_F(Resize, LeavesLapsedKeysBehindAndKeepsTickets) {
+TEST_F(Resize, DropsExpiredKeysAndKeepsTickets) {
   auto table = open_table(1'000);
   clock_->advance(Micros{-2 * kHour});
-  const Limit minute = *make_window(Algorithm::sliding_window, 10, 60'000'000);
+  const Limit minute = *algorithm::make_window(Algorithm::sliding_window, 10, 60'000'000);
   const std::int64_t then = clock_->now().count();
   std::vector<Ticket> tickets = {
       {.name = table->ticket_name(kRequest, "short"), .kind = kRequest, .expires_us = then + kHour},
@@ -152,7 +140,7 @@ TEST_F(Resize, LeavesLapsedKeysBehindAndKeepsTickets) {
 
 TEST_F(Resize, KeepsPermitsInFlight) {
   auto table = open_table(1'000);
-  const Limit limit = *make_window(Algorithm::concurrency, 5, kHour);
+  const Limit limit = *algorithm::make_window(Algorithm::concurrency, 5, kHour);
   const auto acquire = [&](std::string_view id, std::int64_t cost) {
     Debit debit{table->key_name(limit.algorithm, "a"), &limit, cost, Act::acquire, id};
     EXPECT_TRUE(table->charge({&debit, 1}, {}, clock_->now().count()));
@@ -173,7 +161,7 @@ TEST_F(Resize, OfATableInUseIsRefused) {
   EXPECT_EQ(message_of(resized), path_ + ": is in use; stop the processes that use it first");
 }
 
-TEST_F(Resize, IntoTooLittleRoomIsRefusedAndChangesNothing) {
+TEST_F(Resize, IntoTooSmallACapacityIsRefusedAndChangesNothing) {
   auto table = open_table(3'000, 1 << 19);
   fill(*table, 2'500);
   table.reset();
@@ -186,7 +174,7 @@ TEST_F(Resize, IntoTooLittleRoomIsRefusedAndChangesNothing) {
   EXPECT_EQ(files(), 1);
 }
 
-TEST_F(Resize, ToTheMemoryOfTheWholeLeavesTheRestToLogs) {
+TEST_F(Resize, ToATotalMemoryLeavesTheRestToLogs) {
   auto table = open_table(3'000, 1 << 19);
   fill(*table, 2'000);
   table.reset();
@@ -208,11 +196,11 @@ TEST_F(Resize, OfATableThatWasMadeSmallerIsRefused) {
   EXPECT_TRUE(resize({.path = path_, .arena_bytes = 1 << 20}));
 }
 
-TEST_F(Resize, KeepsTheModeOfTheFileAndWhatItIsALinkTo) {
+TEST_F(Resize, KeepsTheModeOfTheFileAndASymbolicLinkToIt) {
   open_table(1'000);
   fs::permissions(path_, fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
   const std::string target = path_;
-  path_ = (folder_ / "link").string();
+  path_ = folder_.at("link");
   fs::create_symlink(target, path_);
   ASSERT_TRUE(resize({.path = path_, .keys = 2'000}));
   EXPECT_TRUE(fs::is_symlink(path_));
@@ -220,7 +208,9 @@ TEST_F(Resize, KeepsTheModeOfTheFileAndWhatItIsALinkTo) {
   EXPECT_TRUE(open_table(2'000));
 }
 
-TEST_F(Resize, OfNoFileSaysSo) { EXPECT_EQ(message_of(resize({.path = path_})), path_ + ": no such state file"); }
+TEST_F(Resize, OfAMissingFileIsRefused) {
+  EXPECT_EQ(message_of(resize({.path = path_})), path_ + ": no such state file");
+}
 
 }  // namespace
 }  // namespace weir::table::resize_test

@@ -123,16 +123,16 @@ RingLog::Event RingLog::stored(std::int64_t position) const {
   return {static_cast<std::int64_t>(field(bits, 0, kTimeBits)), field(bits, kTimeBits, kWideTotalBits)};
 }
 
-void RingLog::apply(const LogRefund& refund) {
+void RingLog::apply(const algorithm::LogRefund& refund) {
   if (!rewritten_) {
-    SlidingLog all;
-    for (std::int64_t i = 1; i <= size_; ++i) all.apply(LogEdit{0, i, time(i), total(i), 0});
+    algorithm::SlidingLog all;
+    for (std::int64_t i = 1; i <= size_; ++i) all.apply(algorithm::LogEdit{0, i, time(i), total(i), 0});
     rewritten_ = std::move(all);
   }
   rewritten_->apply(refund);
 }
 
-void RingLog::apply(const LogEdit& edit) {
+void RingLog::apply(const algorithm::LogEdit& edit) {
   if (rewritten_) return rewritten_->apply(edit);
   if (edit.keep > edit.dead) {
     const bool same = edit.keep <= size_ && time(edit.keep) == edit.time_us && total(edit.keep) == edit.total;
@@ -170,8 +170,8 @@ RingLog::Patches RingLog::patches() const {
 std::int64_t RingLog::too_old(LogFormat format) const {
   if (format == LogFormat::wide || size() == 0) return 0;
   const std::int64_t newest = time(size());
-  return sliding_log_first(1, size(),
-                           [&](std::int64_t i) { return newest - time(i) < std::int64_t{1} << kNarrowBits; }) -
+  return algorithm::sliding_log_first(
+             1, size(), [&](std::int64_t i) { return newest - time(i) < std::int64_t{1} << kNarrowBits; }) -
          1;
 }
 

@@ -50,8 +50,8 @@ class RingLog {
   std::int64_t base() const { return rewritten_ ? rewritten_->base() : 0; }
   std::int64_t time(std::int64_t i) const;
   std::int64_t total(std::int64_t i) const;
-  void apply(const LogEdit& edit);
-  void apply(const LogRefund& refund);
+  void apply(const algorithm::LogEdit& edit);
+  void apply(const algorithm::LogRefund& refund);
 
   // Whether patches() can store the log.
   bool fits() const { return !rewritten_ && size_ <= capacity_; }
@@ -96,7 +96,7 @@ class RingLog {
   std::int64_t newest_us_ = 0;  // from the head: narrow times are relative to it
   Change changes_[kChangesMax]{};
   std::size_t changed_ = 0;
-  std::optional<SlidingLog> rewritten_{};  // replaces the whole log
+  std::optional<algorithm::SlidingLog> rewritten_{};  // replaces the whole log
 };
 
 struct RingLog::Patches {

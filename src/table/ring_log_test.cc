@@ -29,12 +29,12 @@ TEST_P(RingLogs, AgreesWithAVector) {
   std::mt19937_64 dice(test::base_seed());
   for (int round = 0; round < 50; ++round) {
     const std::int64_t period = GetParam() == LogFormat::narrow ? 1'800'000'000 : 86'400'000'000;
-    const Limit limit = make_window(Algorithm::sliding_log, 200, period).value();
+    const Limit limit = algorithm::make_window(Algorithm::sliding_log, 200, period).value();
     ASSERT_EQ(log_format(limit), GetParam());
     Actor actor(mapping->region(), 1);
     unsigned block_class = 1;
     ASSERT_TRUE(take_block(actor, 0, block_class));
-    SlidingLog plain;
+    algorithm::SlidingLog plain;
     Word state = RingLog().copy(actor, mapping->region().line(pending_block(actor, 0)->line), GetParam());
     std::int64_t now = kNow;
     for (int i = 0; i < 400; ++i) {
@@ -44,11 +44,12 @@ TEST_P(RingLogs, AgreesWithAVector) {
       Line& block = mapping->region().line(pending_block(actor, 0)->line);
       auto ring = RingLog::read(actor, block, state, block_class, GetParam());
       ASSERT_TRUE(ring);
-      const auto settled = sliding_log_settle(plain, now), settled_ring = sliding_log_settle(*ring, now);
+      const auto settled = algorithm::sliding_log_settle(plain, now),
+                 settled_ring = algorithm::sliding_log_settle(*ring, now);
       ASSERT_EQ(settled.moved, settled_ring.moved);
       if (settled.moved) plain.apply(settled.state), ring->apply(settled_ring.state);
-      const auto stepped = sliding_log_step(plain, limit, now, cost),
-                 in_ring = sliding_log_step(*ring, limit, now, cost);
+      const auto stepped = algorithm::sliding_log_step(plain, limit, now, cost),
+                 in_ring = algorithm::sliding_log_step(*ring, limit, now, cost);
       ASSERT_EQ(stepped.decision, in_ring.decision) << "step " << i;
       if (stepped.decision.allowed && cost != 0) plain.apply(stepped.next), ring->apply(in_ring.next);
       if (ring->fits()) {
@@ -73,11 +74,11 @@ TEST(RingLog, TakesEightBytesAnEventUpToHalfAnHourAndTwelveAbove) {
     EXPECT_GE(log_capacity(block_class, LogFormat::wide) * 12, bytes - 32);
   }
   EXPECT_GE(log_capacity(kClasses - 1, LogFormat::wide), 65'536) << "the most events a key may have";
-  EXPECT_EQ(log_format(make_window(Algorithm::sliding_log, 5, 1'800'000'000).value()), LogFormat::narrow);
-  EXPECT_EQ(log_format(make_window(Algorithm::sliding_log, 5, 1'800'000'001).value()), LogFormat::wide);
+  EXPECT_EQ(log_format(algorithm::make_window(Algorithm::sliding_log, 5, 1'800'000'000).value()), LogFormat::narrow);
+  EXPECT_EQ(log_format(algorithm::make_window(Algorithm::sliding_log, 5, 1'800'000'001).value()), LogFormat::wide);
 }
 
-TEST(RingLog, RefusesAHeadThatCannotBeRight) {
+TEST(RingLog, RefusesAnImpossibleHead) {
   const auto mapping = map_memory(100, 1 << 20);
   Actor actor(mapping->region(), 0);
   Line& block = mapping->region().line(0);

@@ -32,7 +32,8 @@ Seats::~Seats() {
   ::munmap(flags_, sizeof(Flags));
 }
 
-// Does it where the system does not. If several threads of the child come at once, one of them does it.
+// Wipes the flags after fork(), where the system cannot (MADV_WIPEONFORK). If several threads of the child call this at
+// once, one of them does it.
 void Seats::wipe_after_fork() {
   const pid_t wiping = -::getpid();
   for (pid_t seen = process_.load(); seen != ::getpid(); seen = process_.load()) {
@@ -46,8 +47,9 @@ void Seats::wipe_after_fork() {
 
 bool Seats::is_own() const { return is_wiped_on_fork_ || process_.load() == ::getpid(); }
 
-// Makes a child of the process that opened this table a user of its own. A table in memory is then its own copy, with
-// operations in it that no thread will continue. If several threads of the child come at once, one of them does it.
+// After fork(): makes the child a user of the table, beside its parent. If the table is in memory, the child has a copy
+// of it. Operations that threads of the parent had begun there are completed as those of dead threads are. If several
+// threads of the child call this at once, one of them does it.
 Result<void> Seats::be_born() {
   for (;;) {
     std::uint32_t life = kUnborn;

@@ -7,7 +7,7 @@
 // of the records to active ones. No thread waits for a record: if all are taken, that is an error. Getting the lock of
 // a record proves that its previous owner is dead, or has returned it; then what it left is completed. A child after
 // fork() starts without records, because its list of claims lies on a page that the system wipes there. Any thread.
-// Tested by seats_test.cc and process_test.cc.
+// Tested by seats_test.cc and tests/process_test.cc.
 #pragma once
 
 #include <sys/types.h>

@@ -1,14 +1,14 @@
-// Records pass from thread to thread, no thread waits for one, and those of dead processes are taken over.
+// Records pass from thread to thread. No thread waits for one. Records of dead processes are taken over.
 #include "table/seats.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
 #include <memory>
-#include <thread>
 #include <vector>
+
+#include "base/folder_fixture.h"
+#include "on_threads.h"
 
 namespace weir::table::seats_test {
 namespace {
@@ -22,7 +22,7 @@ struct Place {
 
 std::unique_ptr<Place> in_memory() { return std::make_unique<Place>(std::move(*map_memory(100, 1 << 16))); }
 
-TEST(Seats, GiveAThreadThePlaceWhereItSatLast) {
+TEST(Seats, GiveAThreadItsLastRecordAgain) {
   const auto place = in_memory();
   const std::uint64_t who = place->seats.sit_down()->who();
   EXPECT_EQ(place->seats.sit_down()->who(), who);
@@ -43,45 +43,38 @@ TEST(Seats, AreNeverWaitedFor) {
   EXPECT_EQ(none.error().code, ErrorCode::exhausted);
   EXPECT_NE(none.error().message.find("more than 256 threads"), std::string::npos);
   all.pop_back();
-  EXPECT_TRUE(place->seats.sit_down()) << "one has stood up";
+  EXPECT_TRUE(place->seats.sit_down()) << "a thread has returned its record";
 }
 
-TEST(Seats, HoldOneThreadEach) {
+TEST(Seats, AreUsedByOneThreadAtATime) {
   const auto place = in_memory();
   std::vector<std::atomic<int>> sitting(kParticipants);
   std::atomic<int> collisions{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (int k = 0; k < 5'000; ++k) {
-        auto seat = place->seats.sit_down();
-        std::atomic<int>& here = sitting[seat->who()];
-        if (here.fetch_add(1) != 0) ++collisions;
-        here.fetch_sub(1);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::on_threads(4, [&](int) {
+    for (int k = 0; k < 5'000; ++k) {
+      auto seat = place->seats.sit_down();
+      std::atomic<int>& here = sitting[seat->who()];
+      if (here.fetch_add(1) != 0) ++collisions;
+      here.fetch_sub(1);
+    }
+  });
   EXPECT_EQ(collisions, 0);
 }
 
 // Two openings of a file behave like two processes.
 TEST(Seats, OfADeadProcessAreTakenOver) {
-  const std::string name = ::testing::TempDir() + "weir_seats" + std::to_string(::getpid());
-  std::remove(name.c_str());
+  const base::TestFolder folder;
+  const std::string name = folder.at("state");
   auto one = std::make_unique<Place>(*open_file({name, 100, 1 << 16}));
   one->mapping.share();
   auto other = std::make_unique<Place>(*open_file({name, 0, 0}));
   const std::uint64_t who = one->seats.sit_down()->who();
-  {
-    std::vector<Seats::Seat> rest;
-    for (std::uint64_t i = 0; i + 1 < kParticipants; ++i) rest.push_back(*other->seats.sit_down());
-    for (const Seats::Seat& seat : rest) EXPECT_NE(seat.who(), who) << "locked by the first process";
-    EXPECT_FALSE(other->seats.sit_down());
-    one.reset();
-    EXPECT_EQ(other->seats.sit_down()->who(), who) << "its lock is gone";
-  }
-  std::remove(name.c_str());
+  std::vector<Seats::Seat> rest;
+  for (std::uint64_t i = 0; i + 1 < kParticipants; ++i) rest.push_back(*other->seats.sit_down());
+  for (const Seats::Seat& seat : rest) EXPECT_NE(seat.who(), who) << "locked by the first process";
+  EXPECT_FALSE(other->seats.sit_down());
+  one.reset();
+  EXPECT_EQ(other->seats.sit_down()->who(), who) << "its lock is gone";
 }
 
 }  // namespace

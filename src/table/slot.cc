@@ -33,17 +33,59 @@ std::uint64_t id_in_unit(std::string_view id) {
   return out;
 }
 
+// A state that takes one word.
+TableCell::State unpack(Bits bits, const Packing& packing) {
+  if (packing.kind == Kind::bucket) return unpack_bucket(bits);
+  if (packing.kind == Kind::fixed) return unpack_fixed(bits, packing);
+  if (packing.kind == Kind::compact) return unpack_compact(bits, packing);
+  return unpack_sliding(bits, packing);
+}
+
 // As many as the state unit says, but at most the capacity of the block.
 std::size_t holds_in(const Block& block, const Word& word) {
   const std::size_t room = std::min<std::size_t>(4 * ((std::size_t{1} << block.block_class) - 1), kConcurrentMax);
   return std::min<std::size_t>(field(bits_of(word), kExpiryBits, kCountBits), room);
 }
 
+// The name of a zone is in the line after the head, 15 bytes to a unit.
+void write_zone(Actor& actor, Line& line, const std::string& zone) {
+  for (std::size_t i = 0; i * kZoneInUnit < zone.size(); ++i) {
+    Bits bits = 0;
+    for (std::size_t j = 0; j < std::min(kZoneInUnit, zone.size() - i * kZoneInUnit); ++j) {
+      bits |= Bits{static_cast<unsigned char>(zone[i * kZoneInUnit + j])} << (8 * j);
+    }
+    actor.put(line.units[i], word_of(bits));
+  }
+}
+
+std::string read_zone(Actor& actor, Line& line, std::size_t bytes) {
+  std::string zone(std::min(bytes, kZoneMax), '\0');
+  Bits bits = 0;
+  for (std::size_t i = 0; i < zone.size(); ++i) {
+    if (i % kZoneInUnit == 0) bits = bits_of(actor.read(line.units[i / kZoneInUnit]));
+    zone[i] = static_cast<char>(field(bits, static_cast<unsigned>(8 * (i % kZoneInUnit)), 8));
+  }
+  return zone;
+}
+
 }  // namespace
+
+Counters counters_of(Actor& actor) {
+  const Region& region = actor.region();
+  Counters counters{.swept = load(region.header().swept)};
+  for (std::uint64_t who = 0; who < kParticipants; ++who) {
+    Participant& one = region.participant(who);
+    counters.evicted += actor.read(one.tally).tag >> 2;
+    counters.early += load(one.early);
+    counters.no_room += load(one.no_room);
+    counters.compacted += load(one.compacted);
+  }
+  return counters;
+}
 
 std::uint64_t reservation_state(std::uint64_t line, std::uint64_t change, std::int64_t expires_us) {
   constexpr std::uint64_t kChangeMask = (std::uint64_t{1} << (kTicketStepShift - kHandleBits)) - 1;
-  const auto step = static_cast<std::uint64_t>(div_ceil(expires_us, kTicketStep_us)) & kTicketStepMask;
+  const auto step = static_cast<std::uint64_t>(algorithm::div_ceil(expires_us, kTicketStep_us)) & kTicketStepMask;
   return line | (change & kChangeMask) << kHandleBits | step << kTicketStepShift;
 }
 
@@ -99,7 +141,7 @@ std::optional<SlotReader::ReservationRead> SlotReader::read_reservation(const Wo
   return read;
 }
 
-Word holds_word(const Holds& holds) {
+Word holds_word(const algorithm::Holds& holds) {
   const std::int64_t last = holds.empty() ? 0 : holds.back().expires_us;
   return word_of(Bits{static_cast<std::uint64_t>(last)} | Bits{holds.size()} << kExpiryBits);
 }
@@ -111,7 +153,7 @@ unsigned holds_class(std::size_t count) {
 }
 
 // A hold in a unit: 62 bits of its id's hash, then its end and its cost.
-void write_holds(Actor& actor, Line& block, const Holds& holds) {
+void write_holds(Actor& actor, Line& block, const algorithm::Holds& holds) {
   for (std::size_t i = 0; i < holds.size(); ++i) {
     const std::uint64_t id = id_in_unit(holds[i].id);
     const auto cost = static_cast<std::uint64_t>(holds[i].cost), end = static_cast<std::uint64_t>(holds[i].expires_us);
@@ -120,10 +162,10 @@ void write_holds(Actor& actor, Line& block, const Holds& holds) {
   }
 }
 
-Holds SlotReader::read_holds(const Block& block, const Word& word) {
+algorithm::Holds SlotReader::read_holds(const Block& block, const Word& word) {
   const Bits bits = bits_of(word);
   const auto last = static_cast<std::int64_t>(field(bits, 0, kExpiryBits));
-  Holds holds(holds_in(block, word));
+  algorithm::Holds holds(holds_in(block, word));
   for (std::size_t i = 0; i < holds.size(); ++i) {
     const Bits hold = bits_of(actor_.read(hold_unit(actor_.region().line(block.line), i)));
     const std::uint64_t id = field(hold, 0, kIdBits);
@@ -134,7 +176,7 @@ Holds SlotReader::read_holds(const Block& block, const Word& word) {
     holds[i].cost = static_cast<std::int64_t>(field(hold, kIdBits + kEndBits, kCostBits));
     holds[i].id.assign(reinterpret_cast<const char*>(&id), sizeof id);
   }
-  std::erase_if(holds, [](const Hold& hold) { return hold.cost == 0; });  // released in place
+  std::erase_if(holds, [](const algorithm::Hold& hold) { return hold.cost == 0; });  // released in place
   return holds;
 }
 
@@ -151,31 +193,6 @@ Unit* SlotReader::find_hold(const Block& block, const Word& word, std::string_vi
 
 Word released_hold(const Word& hold) { return word_of(Bits{field(bits_of(hold), kIdBits, kEndBits)} << kIdBits); }
 
-namespace {
-
-// The name of a zone is in the line after the head, 15 bytes to a unit.
-void write_zone(Actor& actor, Line& line, const std::string& zone) {
-  for (std::size_t i = 0; i * kZoneInUnit < zone.size(); ++i) {
-    Bits bits = 0;
-    for (std::size_t j = 0; j < std::min(kZoneInUnit, zone.size() - i * kZoneInUnit); ++j) {
-      bits |= Bits{static_cast<unsigned char>(zone[i * kZoneInUnit + j])} << (8 * j);
-    }
-    actor.put(line.units[i], word_of(bits));
-  }
-}
-
-std::string read_zone(Actor& actor, Line& line, std::size_t bytes) {
-  std::string zone(std::min(bytes, kZoneMax), '\0');
-  Bits bits = 0;
-  for (std::size_t i = 0; i < zone.size(); ++i) {
-    if (i % kZoneInUnit == 0) bits = bits_of(actor.read(line.units[i / kZoneInUnit]));
-    zone[i] = static_cast<char>(field(bits, static_cast<unsigned>(8 * (i % kZoneInUnit)), 8));
-  }
-  return zone;
-}
-
-}  // namespace
-
 void write_limit(Actor& actor, Line& head, const Limit& limit) {
   const auto permits = static_cast<std::uint64_t>(limit.permits), period = static_cast<std::uint64_t>(limit.period_us);
   const auto capacity = static_cast<std::uint64_t>(limit.capacity);
@@ -188,6 +205,14 @@ void write_limit(Actor& actor, Line& head, const Limit& limit) {
             word_of(Bits{capacity} | Bits{algorithm} << kPermitBits | Bits{phase} << kPhaseAt |
                     Bits{calendar} << kCalendarAt | Bits{zone_bytes} << (kCalendarAt + kCalendarBits)));
   if (limit.calendar) write_zone(actor, *(&head + 1), limit.calendar->zone_name());
+}
+
+std::optional<Limit> made_again(const Limit& limit) {
+  auto made = algorithm::is_bucket(limit.algorithm)
+                  ? algorithm::make_bucket(limit.algorithm, limit.permits, limit.period_us, limit.capacity)
+                  : algorithm::make_window(limit.algorithm, limit.permits, limit.period_us);
+  if (made && limit.phase_us != 0) made = phased(*made, limit.phase_us);
+  return made ? std::optional(*std::move(made)) : std::nullopt;
 }
 
 std::optional<Limit> SlotReader::limit_in_block(const Block& block) {
@@ -207,18 +232,15 @@ std::optional<Limit> SlotReader::limit_in_block(const Block& block) {
                 .permits = permits,
                 .capacity = permits,
                 .calendar = registry_.calendar_of(static_cast<CalendarUnit>(calendar - 1), zone)};
-    if (!is_sound(limit)) return {};
+    if (!algorithm::is_sound(limit)) return {};
     return limit;
   }
   if (algorithm >= std::size(kAlgorithms) || period <= 0) return {};
-  const auto named = static_cast<Algorithm>(algorithm);
-  const auto limit =
-      is_bucket(named) ? make_bucket(named, permits, period, capacity) : make_window(named, permits, period);
-  if (!limit) return {};
-  if (phase == 0) return *limit;
-  const auto shifted = phased(*limit, phase);
-  if (!shifted) return {};
-  return *shifted;
+  return made_again({.algorithm = static_cast<Algorithm>(algorithm),
+                     .permits = permits,
+                     .period_us = period,
+                     .phase_us = phase,
+                     .capacity = capacity});
 }
 
 std::optional<Block> SlotReader::block_at(std::uint64_t state) {
@@ -232,20 +254,9 @@ std::optional<Block> SlotReader::block_at(std::uint64_t state) {
 
 std::optional<TableCell::State> SlotReader::state_in_block(const Limit& limit, const Packing& packing,
                                                            const Block& block, const Word& word) {
-  switch (packing.kind) {
-    case Kind::bucket:
-      return unpack_bucket(bits_of(word));
-    case Kind::fixed:
-      return unpack_fixed(bits_of(word), packing);
-    case Kind::sliding:
-      return unpack_sliding(bits_of(word), packing);
-    case Kind::holds:
-      return read_holds(block, word);
-    case Kind::compact:
-      return {};
-    case Kind::log:
-      break;
-  }
+  if (packing.kind == Kind::holds) return read_holds(block, word);
+  if (packing.kind == Kind::compact) return {};
+  if (packing.kind != Kind::log) return unpack(bits_of(word), packing);
   auto log = RingLog::read(actor_, actor_.region().line(block.line), word, block.block_class, log_format(limit));
   if (!log) return {};
   return *log;
@@ -254,12 +265,7 @@ std::optional<TableCell::State> SlotReader::state_in_block(const Limit& limit, c
 std::optional<Content> SlotReader::read(const Word& slot) {
   const std::uint32_t number = limit_of(slot.tag);
   if (const Known* known = known_in_slot(slot)) {
-    TableCell::State state;
-    if (known->packing.kind == Kind::bucket) state = unpack_bucket(slot.state);
-    if (known->packing.kind == Kind::fixed) state = unpack_fixed(slot.state, known->packing);
-    if (known->packing.kind == Kind::sliding) state = unpack_sliding(slot.state, known->packing);
-    if (known->packing.kind == Kind::compact) state = unpack_compact(slot.state, known->packing);
-    return Content{known->packing, {}, {}, TableCell(known->limit, std::move(state))};
+    return Content{known->packing, {}, {}, TableCell(known->limit, unpack(slot.state, known->packing))};
   }
   const Known* const known = number == kInBlock ? nullptr : registry_.known(number);
   if (known != nullptr && is_floor(slot, *known)) return read_summary(*known, slot.state);

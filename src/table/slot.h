@@ -16,7 +16,7 @@
 
 namespace weir::table {
 
-using TableCell = BasicCell<RingLog>;
+using TableCell = algorithm::BasicCell<RingLog>;
 
 // The state of a slot whose key has a block: the block's place in the arena, and a number that every change of the
 // block changes.
@@ -27,7 +27,7 @@ inline std::uint64_t change_of(std::uint64_t state) { return state >> kHandleBit
 // What a reservation has charged: how much, when, and to which state. A state's name determines its windows.
 struct Reserved {
   std::int64_t amount = 0;
-  Charged charged{};
+  algorithm::Charged charged{};
   std::uint64_t name = 0;  // of the charged slot; 0 if it and the time are unknown
 };
 
@@ -55,6 +55,16 @@ inline void count_keys(Actor& actor, std::int64_t added) {
   if (added != 0) store(own.keys, load(own.keys) + static_cast<std::uint64_t>(added));
 }
 
+// What happened to keys since the table was made, over all participants.
+struct Counters {
+  std::uint64_t evicted = 0;    // keys that lost their slot before they had recovered
+  std::uint64_t early = 0;      // requests of new keys denied because of what evicted keys had used
+  std::uint64_t no_room = 0;    // requests denied for lack of capacity
+  std::uint64_t compacted = 0;  // logs turned into two counts for lack of a block
+  std::uint64_t swept = 0;      // recovered keys that were removed
+};
+Counters counters_of(Actor& actor);
+
 // For a table without other users.
 void count_all_keys(const Region& region);
 
@@ -74,13 +84,16 @@ inline std::int64_t recently(std::int64_t now) { return std::max<std::int64_t>(0
 // Whether a word of this number belongs to a floor, not to a key: see floor.h.
 inline bool is_floor(const Word& word, const Known& known) { return name_of(word.tag) == known.floor_name; }
 
+// What a slot is used for. A page keeps permits in flight and limits without a number: they are never evicted.
+enum class SlotUse : std::uint8_t { none, ticket, kept, floor, key };
+
 class SlotReader {
  public:
   SlotReader(Actor& actor, Registry& registry) : actor_(actor), registry_(registry) {}
 
   // read()
   //
-  // The content of a slot with a key, not a ticket. Nothing if it makes no sense: it changed meanwhile, or the table
+  // The content of a slot with a key, not a ticket. Nothing if it is inconsistent: it changed meanwhile, or the table
   // is damaged.
   std::optional<Content> read(const Word& slot);
 
@@ -97,13 +110,15 @@ class SlotReader {
   // The same for a slot that contains its own state.
   static bool has_lapsed_in_slot(const Known& known, std::uint64_t state, std::int64_t now) {
     now = recently(now);
-    if (known.packing.kind == Kind::bucket) return bucket_debt(unpack_bucket(state), known.limit.rate, now) == 0;
+    if (known.packing.kind == Kind::bucket)
+      return algorithm::bucket_debt(unpack_bucket(state), known.limit.rate, now) == 0;
     if (known.packing.kind == Kind::fixed) {
-      const FixedWindow window = unpack_fixed(state, known.packing);
+      const algorithm::FixedWindow window = unpack_fixed(state, known.packing);
       return window.end_us <= now || window.count == 0;
     }
     if (known.packing.kind == Kind::compact) {
-      return sliding_window_roll(unpack_compact(state, known.packing), known.limit.period_us, now).used() == 0;
+      return algorithm::sliding_window_roll(unpack_compact(state, known.packing), known.limit.period_us, now).used() ==
+             0;
     }
     return used_of(unpack_sliding(state, known.packing), known.limit.period_us, now) == 0;
   }
@@ -117,6 +132,15 @@ class SlotReader {
     Word block_word{};  // what the block's state unit contained
   };
   std::optional<ReservationRead> read_reservation(const Word& slot);
+
+  SlotUse use_of(const Word& slot) {
+    const std::uint32_t number = limit_of(slot.tag);
+    if (slot.tag == 0) return SlotUse::none;
+    if (is_ticket(number)) return SlotUse::ticket;
+    const Known* const known = number == kInBlock ? nullptr : registry_.known(number);
+    if (known == nullptr || known->packing.kind == Kind::holds) return SlotUse::kept;
+    return is_floor(slot, *known) ? SlotUse::floor : SlotUse::key;
+  }
 
   // The limit of a number; null if there is none.
   const Known* known(std::uint32_t number) { return registry_.known(number); }
@@ -146,18 +170,21 @@ class SlotReader {
   }
   std::optional<TableCell::State> state_in_block(const Limit& limit, const Packing& packing, const Block& block,
                                                  const Word& word);
-  Holds read_holds(const Block& block, const Word& word);
+  algorithm::Holds read_holds(const Block& block, const Word& word);
 
   Actor& actor_;
   Registry& registry_;
 };
 
 // Permits in flight in a block: how many, and when the last expires; then a unit for each.
-Word holds_word(const Holds& holds);
-void write_holds(Actor& actor, Line& block, const Holds& holds);
+Word holds_word(const algorithm::Holds& holds);
+void write_holds(Actor& actor, Line& block, const algorithm::Holds& holds);
 unsigned holds_class(std::size_t count);
 // The unit of a hold after it was released in place: only its end remains.
 Word released_hold(const Word& hold);
+
+// The limit that these numbers make, without a calendar. Nothing if they belong to no limit.
+std::optional<Limit> made_again(const Limit& limit);
 
 // A limit without a number, in the head of a block. A calendar's limit also takes the line after it.
 void write_limit(Actor& actor, Line& head, const Limit& limit);

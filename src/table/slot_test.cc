@@ -25,25 +25,14 @@ class Slot : public ::testing::Test {
     const std::uint32_t number = registry_.number_of(limit, 0, kFamily);
     TableCell cell(limit);
     cell.commit(cell.limit(), cell.decide(kNow, spent));
-    const Packing packing = packing_of(limit);
-    const std::uint64_t state = std::visit(
-        [&](const auto& held) -> std::uint64_t {
-          using State = std::decay_t<decltype(held)>;
-          if constexpr (std::is_same_v<State, Bucket>) return held.word;
-          if constexpr (std::is_same_v<State, FixedWindow> || std::is_same_v<State, SlidingWindow>) {
-            return static_cast<std::uint64_t>(pack(held, packing));
-          }
-          return 0;
-        },
-        cell.state());
-    return {tag_of(kName, number), state};
+    return {tag_of(kName, number), static_cast<std::uint64_t>(pack(cell.state(), packing_of(limit)))};
   }
 };
 
-TEST_F(Slot, TellsWhenItLapses) {
-  const Limit limits[] = {*make_window(Algorithm::fixed_window, 10, kMinute),
-                          *make_window(Algorithm::sliding_window, 10, kMinute),
-                          *make_bucket(Algorithm::token_bucket, 10, kMinute, 10)};
+TEST_F(Slot, ExpiresWhenItsLimitIsFullAgain) {
+  const Limit limits[] = {*algorithm::make_window(Algorithm::fixed_window, 10, kMinute),
+                          *algorithm::make_window(Algorithm::sliding_window, 10, kMinute),
+                          *algorithm::make_bucket(Algorithm::token_bucket, 10, kMinute, 10)};
   for (const Limit& limit : limits) {
     const Word slot = slot_of(limit, 4);
     EXPECT_FALSE(reader_.has_lapsed(slot, kNow + kRecent_us)) << to_string(limit.algorithm);
@@ -54,8 +43,8 @@ TEST_F(Slot, TellsWhenItLapses) {
   }
 }
 
-TEST_F(Slot, MakesNothingOfWhatMakesNoSense) {
-  const Limit log = *make_window(Algorithm::sliding_log, 10, kMinute);
+TEST_F(Slot, RefusesInconsistentWords) {
+  const Limit log = *algorithm::make_window(Algorithm::sliding_log, 10, kMinute);
   const std::uint32_t number = registry_.number_of(log, 0, kFamily);
   const std::uint64_t lines = mapping_.region().arena_lines();
   for (const Word& word : {
@@ -65,7 +54,7 @@ TEST_F(Slot, MakesNothingOfWhatMakesNoSense) {
            Word{tag_of(kName, kInBlock), block_state(lines - 1, 0)}  // a block without a limit
        }) {
     EXPECT_FALSE(reader_.read(word)) << word.tag;
-    EXPECT_FALSE(reader_.has_lapsed(word, kNow)) << "not to be taken by the next key";
+    EXPECT_FALSE(reader_.has_lapsed(word, kNow)) << "the next key must not take it";
   }
 }
 
@@ -84,9 +73,10 @@ TEST_F(Slot, KeepsTheEndOfAReservationInSteps) {
 TEST_F(Slot, KeepsWhatAReservationCharged) {
   ASSERT_TRUE(take_block(actor_, 0, 0));
   const Block block = *pending_block(actor_, 0);
-  const Reserved reserved{.amount = kPermitsMax,
-                          .charged = {.at_us = kTimeEnd - 1, .rate = kRateMax, .weight = kUnitsMax},
-                          .name = kNameMask};
+  const Reserved reserved{
+      .amount = kPermitsMax,
+      .charged = {.at_us = kTimeEnd - 1, .rate = algorithm::kRateMax, .weight = algorithm::kUnitsMax},
+      .name = kNameMask};
   write_reservation(actor_, mapping_.region().line(block.line), kName, reserved);
   const Word slot{tag_of(kName, kReservation), reservation_state(block.line, 0, kNow)};
   const auto read = reader_.read_reservation(slot);
@@ -116,8 +106,8 @@ TEST_F(Slot, TakesOverAReservationWithoutATime) {
 }
 
 TEST_F(Slot, CountsNoTicketAsAKey) {
-  EXPECT_TRUE(
-      is_key(tag_of(kName, registry_.number_of(*make_window(Algorithm::fixed_window, 1, kMinute), 0, kFamily))));
+  EXPECT_TRUE(is_key(
+      tag_of(kName, registry_.number_of(*algorithm::make_window(Algorithm::fixed_window, 1, kMinute), 0, kFamily))));
   EXPECT_FALSE(is_key(tag_of(kName, kReservation)));
   EXPECT_FALSE(is_key(tag_of(kName, kRequest)));
   EXPECT_FALSE(is_key(0));

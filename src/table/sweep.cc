@@ -34,6 +34,19 @@ class Ownership {
   bool held_ = false;
 };
 
+// Collects the numbers in a page. A key may have moved within the page, unless the page's version is the same
+// afterwards.
+bool note_page(Actor& actor, Page& page, NumberSet& used) {
+  for (int tries = 0; tries < kPageTriesMax; ++tries) {
+    const Word version = actor.read(page.version);
+    for (Unit& unit : slots_of(page)) note_numbers(actor.read(unit), used);
+    for (Unit& unit : page.floors) note_numbers(actor.read(unit), used);
+    if (actor.take_note_of_damage()) return false;
+    if (actor.read(page.version) == version) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word, const Word& next) {
@@ -47,25 +60,6 @@ bool remove_slot(Actor& actor, SlotReader& reader, Unit& unit, const Word& word,
   give_block(actor, kSweepPending);
   return removed;
 }
-
-namespace {
-
-// Collects the numbers in a page. A key may have moved within the page, unless the page's version is the same
-// afterwards.
-bool note_page(Actor& actor, Page& page, NumberSet& used) {
-  for (int tries = 0; tries < kPageTriesMax; ++tries) {
-    const Word version = actor.read(page.version);
-    for (const auto& line : page.slots) {
-      for (const Unit& unit : line) note_numbers(actor.read(const_cast<Unit&>(unit)), used);
-    }
-    for (Unit& unit : page.floors) note_numbers(actor.read(unit), used);
-    if (actor.take_note_of_damage()) return false;
-    if (actor.read(page.version) == version) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, NumberSet* used) {
   const Word version = actor.read(page.version);
@@ -90,11 +84,10 @@ bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, 
         continue;
       }
       passed |= lines_between(home_line(name_of(word.tag)), line);
-      const std::uint32_t number = limit_of(word.tag);
-      const Known* const known = is_ticket(number) || number == kInBlock ? nullptr : reader.known(number);
-      if (is_ticket(number)) ++tickets;
-      if (!is_ticket(number) && (known == nullptr || known->packing.kind == Kind::holds)) ++held;
-      has_floor = has_floor || (known != nullptr && is_floor(word, *known));
+      const SlotUse use = reader.use_of(word);
+      tickets += use == SlotUse::ticket;
+      held += use == SlotUse::kept;
+      has_floor = has_floor || use == SlotUse::floor;
     }
   }
   for (Unit& unit : page.floors) {
@@ -137,7 +130,7 @@ bool Table::sweep(std::int64_t now, std::uint64_t pages_max) {
   Actor& actor = seat->actor();
   SlotReader reader(actor, registry_);
   Header& header = region_.header();
-  const ShiftedCalendar shifted(calendar_shift(header));
+  const algorithm::ShiftedCalendar shifted(calendar_shift(header));
   Recycler recycler(region_, registry_);
   NumberSet used;
   const bool is_scanning = recycler.is_scanning();

@@ -12,7 +12,7 @@ namespace weir::table {
 
 // sweep_page()
 //
-// Leaves alone what makes no sense. Adds the numbers of the remaining limits to `used`, if given. Returns false if
+// Leaves unreadable slots as they are. Adds the numbers of the remaining limits to `used`, if given. Returns false if
 // the page had insertions all the time, so that some numbers may be missing.
 bool sweep_page(Actor& actor, SlotReader& reader, Page& page, std::int64_t now, NumberSet* used = nullptr);
 
@@ -27,7 +27,7 @@ bool reclaim_blocks(Actor& actor, SlotReader& reader, std::int64_t now);
 
 // rest_from_reclaiming()
 //
-// Call this if reclaiming was in vain: it pauses reclaiming for a while. Otherwise each request of a flood of denied
+// Call this if reclaiming freed nothing: it pauses reclaiming for a while. Otherwise each request of a flood of denied
 // keys would sweep thousands of slots.
 void rest_from_reclaiming(const Region& region, std::int64_t now);
 

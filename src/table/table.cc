@@ -21,6 +21,19 @@ inline void assign(Decision& to, const Decision& from) {
   to.delay = from.delay;
 }
 
+// Decides under `limit` on a state of `own`; `next` is the value of the word if the request is admitted. False if the
+// state is ahead of now. The caller passes one reference twice if both are the same limit: see bucket_step().
+template <class State>
+[[gnu::always_inline]] inline bool decide_in_slot(Debit& debit, const State& state, const Limit& limit,
+                                                  const Limit& own, const Packing& packing, std::int64_t now,
+                                                  std::uint64_t& next) {
+  if (algorithm::settle_state(state, own, now).moved) return false;
+  const auto stepped = algorithm::step_state(state, limit, now, debit.cost, own);
+  assign(debit.decision, stepped.decision);
+  next = static_cast<std::uint64_t>(pack(stepped.next, packing));
+  return true;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Table>> Table::open(TableOptions options) {
@@ -52,7 +65,7 @@ Table::Table(Mapping mapping, TableOptions options)
       registry_(region_, std::move(options.find_calendar)),
       seats_(mapping_, registry_) {
   if (!mapping_.is_sole()) return;
-  const ShiftedCalendar shifted(calendar_shift(region_.header()));
+  const algorithm::ShiftedCalendar shifted(calendar_shift(region_.header()));
   if (!mapping_.was_clean()) repair(region_, registry_, clock_->now().count(), mapping_.is_torn());
   registry_.forget_unused();
   mapping_.share();
@@ -82,61 +95,37 @@ Unit* Table::look(const Name& name) const {
 // The slot belongs to another version of the debit's limit. Denials and peeks change nothing, so they need only the
 // word. An admitted request turns the state into its own version, and that takes a transaction.
 bool Table::propose_nothing(Debit& debit, const Word& word, const Card& card, std::int64_t now) {
-  const Limit& limit = *debit.limit;
-  Limit own;  // of the slot
+  Limit own;  // of the slot; it has no calendar
   if (!card.copy(own)) return false;
   const Packing packing = card.packing(own);
-  if (!packing.fits_slot || !shares_state(own, limit)) return false;
-  if (packing.kind == Kind::bucket) {
-    const Bucket state = unpack_bucket(word.state);
-    if (bucket_settle(state, own, now).moved) return false;
-    assign(debit.decision, bucket_step(state, limit, now, debit.cost, own).decision);
-  } else if (packing.kind == Kind::fixed) {
-    const FixedWindow state = unpack_fixed(word.state, packing);
-    if (fixed_window_settle(state, limit, now).moved) return false;
-    assign(debit.decision, fixed_window_step(state, limit, now, debit.cost).decision);
-  } else {
-    const SlidingWindow state = unpack_sliding(word.state, packing);
-    if (sliding_window_settle(state, own, now).moved) return false;
-    assign(debit.decision, sliding_window_step(state, limit, now, debit.cost).decision);
-  }
-  return !debit.decision.allowed || debit.cost == 0;
+  if (!packing.fits_slot || !algorithm::shares_state(own, *debit.limit)) return false;
+  std::uint64_t unused = 0;
+  const auto decide = [&](const auto& state) {
+    return decide_in_slot(debit, state, *debit.limit, own, packing, now, unused);
+  };
+  const bool is_decided = packing.kind == Kind::bucket  ? decide(unpack_bucket(word.state))
+                          : packing.kind == Kind::fixed ? decide(unpack_fixed(word.state, packing))
+                                                        : decide(unpack_sliding(word.state, packing));
+  return is_decided && (!debit.decision.allowed || debit.cost == 0);
 }
 
 // The next value of a word that was read from the key's slot. False if the word alone is not enough.
 inline bool Table::propose(Debit& debit, const Word& word, std::int64_t now, std::uint64_t& next) const {
   if (mark_of(word) != kPlain || name_of(word.tag) != debit.name.name) return false;
+  const Limit& limit = *debit.limit;
   const Card& card = registry_.card(limit_of(word.tag));
-  if (!card.is_of(*debit.limit)) [[unlikely]]
+  if (!card.is_of(limit)) [[unlikely]]
     return propose_nothing(debit, word, card, now);
-  const Packing packing = card.packing(*debit.limit);
+  const Packing packing = card.packing(limit);
   if (!packing.fits_slot) return false;
-  if (packing.kind == Kind::bucket) {
-    const Bucket state = unpack_bucket(word.state);
-    if (bucket_settle(state, *debit.limit, now).moved) return false;
-    const auto stepped = bucket_step(state, *debit.limit, now, debit.cost, *debit.limit);
-    assign(debit.decision, stepped.decision);
-    next = stepped.next.word;
-  } else if (packing.kind == Kind::fixed) {
-    const auto step = [&] {
-      const FixedWindow state = unpack_fixed(word.state, packing);
-      if (fixed_window_settle(state, *debit.limit, now).moved) return false;
-      const auto stepped = fixed_window_step(state, *debit.limit, now, debit.cost);
-      assign(debit.decision, stepped.decision);
-      next = static_cast<std::uint64_t>(pack(stepped.next, packing));
-      return true;
-    };
-    if (debit.limit->period_us != 0) return step();
-    const ShiftedCalendar shifted(calendar_shift(region_.header()));
-    return step();
-  } else {
-    const SlidingWindow state = unpack_sliding(word.state, packing);
-    if (sliding_window_settle(state, *debit.limit, now).moved) return false;
-    const auto stepped = sliding_window_step(state, *debit.limit, now, debit.cost);
-    assign(debit.decision, stepped.decision);
-    next = static_cast<std::uint64_t>(pack(stepped.next, packing));
-  }
-  return true;
+  const auto decide = [&](const auto& state) __attribute__((always_inline)) {
+    return decide_in_slot(debit, state, limit, limit, packing, now, next);
+  };
+  if (packing.kind == Kind::bucket) return decide(unpack_bucket(word.state));
+  if (packing.kind != Kind::fixed) return decide(unpack_sliding(word.state, packing));
+  if (limit.period_us != 0) return decide(unpack_fixed(word.state, packing));
+  const algorithm::ShiftedCalendar shifted(calendar_shift(region_.header()));
+  return decide(unpack_fixed(word.state, packing));
 }
 
 // The epoch of the limits is read before the word, before the exchange and after it: see registry.h.
@@ -222,7 +211,7 @@ Result<Ruling> Table::charge(std::span<Debit> debits, std::span<Ticket> tickets,
   auto seat = seats_.sit_down();
   if (!seat) return fail(seat.error());
   if (tickets.empty() && debits.size() > 1 && charge_all_fast(seat->actor(), debits, now)) return Ruling::allowed;
-  const ShiftedCalendar shifted(calendar_shift(region_.header()));
+  const algorithm::ShiftedCalendar shifted(calendar_shift(region_.header()));
   auto ruling = Transaction(seat->actor(), registry_, *clock_, debits, tickets, now).run();
   if (seat->actor().has_met_damage()) mapping_.note_damage();
   return ruling;
@@ -235,18 +224,16 @@ Result<bool> Table::forget(Algorithm algorithm, std::string_view key, std::int64
   const Name base = key_name(algorithm, key);
   SlotReader reader(seat->actor(), registry_);
   bool found = false;
-  for (auto& line : page(base).slots) {
-    for (Unit& unit : line) {
-      const Word word = seat->actor().read(unit);
-      const bool is_near = is_key(word.tag) && ((name_of(word.tag) ^ base.name) & ~kHomeMask) == 0;
-      const auto content = is_near ? reader.read(word) : std::nullopt;
-      if (!content) continue;
-      Debit debit{.name = named(base, content->cell.limit()), .cost = -1, .act = Act::forget};
-      if (debit.name.name != name_of(word.tag)) continue;
-      auto ruling = Transaction(seat->actor(), registry_, *clock_, {&debit, 1}, {}, now).run();
-      if (!ruling) return fail(std::move(ruling.error()));
-      found = found || debit.found;
-    }
+  for (Unit& unit : slots_of(page(base))) {
+    const Word word = seat->actor().read(unit);
+    const bool is_near = is_key(word.tag) && ((name_of(word.tag) ^ base.name) & ~kHomeMask) == 0;
+    const auto content = is_near ? reader.read(word) : std::nullopt;
+    if (!content) continue;
+    Debit debit{.name = named(base, content->cell.limit()), .cost = -1, .act = Act::forget};
+    if (debit.name.name != name_of(word.tag)) continue;
+    auto ruling = Transaction(seat->actor(), registry_, *clock_, {&debit, 1}, {}, now).run();
+    if (!ruling) return fail(std::move(ruling.error()));
+    found = found || debit.found;
   }
   if (seat->actor().has_met_damage()) mapping_.note_damage();
   return found;
@@ -259,16 +246,8 @@ std::uint64_t Table::size() {
 }
 
 Counters Table::counters() {
-  Counters counters{.swept = load(region_.header().swept)};
   auto seat = seats_.sit_down();
-  for (std::uint64_t who = 0; seat && who < kParticipants; ++who) {
-    const Word tally = seat->actor().read(region_.participant(who).tally);
-    counters.evicted += tally.tag >> 2;
-    counters.early += load(region_.participant(who).early);
-    counters.no_room += load(region_.participant(who).no_room);
-    counters.compacted += load(region_.participant(who).compacted);
-  }
-  return counters;
+  return seat ? counters_of(seat->actor()) : Counters{.swept = load(region_.header().swept)};
 }
 
 }  // namespace weir::table

@@ -1,7 +1,7 @@
 // The table: what every key has used, in one region of fixed size that threads and processes share.
 //
 // If a key is present and its state fits its slot, one 16-byte exchange charges it. Everything else is a transaction.
-// No thread ever waits for another, whether that is alive, stopped or dead. The keys themselves are not stored, so
+// No thread ever waits for another one, even if that one is stopped or killed. The keys themselves are not stored, so
 // they cannot be listed. The limits are stored, so each slot can be read on its own. Any thread may call all members,
 // also in a child after fork(). Tested by tests/store_contract_test.cc and the tests beside it.
 #pragma once
@@ -27,14 +27,6 @@ struct TableOptions {
   FindCalendar find_calendar{};
 };
 
-struct Counters {
-  std::uint64_t evicted = 0;    // keys that lost their slot before they had recovered
-  std::uint64_t early = 0;      // requests of new keys denied because of what evicted keys had used
-  std::uint64_t no_room = 0;    // requests denied for lack of capacity
-  std::uint64_t compacted = 0;  // logs turned into two counts for lack of a block
-  std::uint64_t swept = 0;      // recovered keys that were removed
-};
-
 class Table {
  public:
   static Result<std::unique_ptr<Table>> open(TableOptions options);
@@ -50,16 +42,18 @@ class Table {
     return hashed(static_cast<std::uint64_t>(algorithm), key);
   }
   static Name named(const Name& key, const Limit& limit) {
-    return {key.place, key.name ^ (period_print(limit) & kHomeMask)};
+    return {key.place, key.name ^ (algorithm::period_print(limit) & kHomeMask)};
   }
   // The same under the secret of any table.
-  static Name hashed(SipKey secret, std::uint64_t tweak, std::string_view key) {
-    return named(siphash13({secret.k0, secret.k1 ^ tweak}, key));
+  static Name hashed(base::SipKey secret, std::uint64_t tweak, std::string_view key) {
+    return named(base::siphash13({secret.k0, secret.k1 ^ tweak}, key));
   }
-  SipKey secret() const { return hash_key_; }
+  base::SipKey secret() const { return hash_key_; }
   // Hashes several keys at once; the tweak of each is its algorithm.
-  void hash_keys(std::span<const SipInput> keys, Hash128* hashes) const { siphash13_many(hash_key_, keys, hashes); }
-  static Name named(const Hash128& hash) { return {hash.low, hash.high & kNameMask}; }
+  void hash_keys(std::span<const base::SipInput> keys, base::Hash128* hashes) const {
+    base::siphash13_many(hash_key_, keys, hashes);
+  }
+  static Name named(const base::Hash128& hash) { return {hash.low, hash.high & kNameMask}; }
   Name ticket_name(std::uint32_t kind, std::string_view key) const { return hashed(kind, key); }
 
   // Brings the key's line into the cache. Inlined by force, because g++ 12 considers a function that only prefetches
@@ -132,7 +126,7 @@ class Table {
 
   Mapping mapping_;
   const Region region_;
-  const SipKey hash_key_;
+  const base::SipKey hash_key_;
   const bool has_own_clock_;
   std::shared_ptr<const Clock> clock_;
   Registry registry_;

@@ -3,9 +3,7 @@
 #include "table/take_over.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "table/contents.h"
@@ -22,17 +20,16 @@ class OldPage {
 
   void rewrite() {
     std::vector<Word> words;
-    for (auto& line : page_.slots) {
-      for (Unit& unit : line) {
-        const Word word = actor_.read(unit);
-        if (word.tag != 0) words.push_back(modern(word));
-        unit = {};
-      }
+    for (Unit& unit : slots_of(page_)) {
+      const Word word = actor_.read(unit);
+      if (word.tag != 0) words.push_back(modern(word));
+      unit = {};
     }
     page_.version = {4, 0};
     for (Unit& unit : page_.floors) unit = floor_of(actor_.read(unit));
     for (const Word& word : words) {
-      if (word.tag != 0) place(word);
+      Unit* const slot = word.tag != 0 ? free_slot(page_, name_of(word.tag)) : nullptr;
+      if (slot != nullptr) *slot = {word.tag, word.state};
     }
   }
 
@@ -44,7 +41,7 @@ class OldPage {
     if (!is_key(word.tag)) return word;
     const auto content = reader_.read(word);
     if (!content) return word;  // the repair that comes next finds it, too
-    return {word.tag ^ (period_print(content->cell.limit()) & kHomeMask), word.state};
+    return {word.tag ^ (algorithm::period_print(content->cell.limit()) & kHomeMask), word.state};
   }
 
   // Layout 1 had a counter there, shared by new keys without a slot: none of them has used more.
@@ -52,19 +49,6 @@ class OldPage {
     const Known* const known = reader_.known(limit_of(counter.tag));
     if (known == nullptr) return {};
     return {tag_of(known->floor_name, limit_of(counter.tag)), counter.state};
-  }
-
-  void place(const Word& word) {
-    std::uint32_t line = home_line(name_of(word.tag));
-    for (std::uint32_t i = 0; i < kLines; ++i) {
-      for (Unit& unit : page_.slots[line]) {
-        if (unit.tag != 0) continue;
-        unit = {word.tag, word.state};
-        return;
-      }
-      page_.version.state |= std::uint64_t{1} << line;
-      line = next_line(line);
-    }
   }
 
   Page& page_;
@@ -93,8 +77,7 @@ void modernize(Actor& actor, SlotReader& reader) {
 
 Result<void> take_over(const std::string& path, const FindCalendar& find_calendar, const ClockReading& reading) {
   if (!is_of_older_layout(path)) return {};
-  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
-  const std::string name = real ? real.get() : path;
+  const std::string name = real_path(path);
   auto mapping = open_copy(name, CopyTo::take_over);
   if (!mapping) return fail(mapping.error());
   if (mapping->region().header().version >= kVersion) return {};  // another process was first

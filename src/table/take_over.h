@@ -3,7 +3,7 @@
 // The file is copied, and each page of the copy is rewritten by itself. The copy takes the file's name once it is
 // complete and on disk. A kill or a power loss in between leaves the old file as it was, and the next process starts
 // again. Keys keep what they used. While an older program has the file open, it is not taken over; that program
-// refuses the new file. One thread. Tested by take_over_test.cc.
+// refuses the new file. One thread. Tested by tests/take_over_test.cc.
 #pragma once
 
 #include <string>

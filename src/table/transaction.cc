@@ -20,11 +20,6 @@ bool suits(const Debit& debit, const Content& content) {
   return debit.limit == nullptr || debit.limit->algorithm == content.cell.limit().algorithm;
 }
 
-// The limit that decides: the debit's, or the key's own.
-const Limit& ruling_limit(const Debit& debit, const Content& content) {
-  return debit.limit != nullptr ? *debit.limit : content.cell.limit();
-}
-
 }  // namespace
 
 Transaction::Transaction(Actor& actor, Registry& registry, const Clock& clock, std::span<Debit> debits,
@@ -125,7 +120,7 @@ Transaction::Outcome Transaction::look_at_tickets() {
     } else if (valid) {
       is_repeated_ = true;
     }
-    // If there is no slot, it is denied once the results of its debits are known.
+    // If there is no slot for the ticket, the request is denied, but only once the results of its debits are known.
     const Outcome outcome = store_ticket(i);
     if (outcome != Outcome::done && outcome != Outcome::denied) return outcome;
   }
@@ -167,7 +162,7 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
   if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit);
   one.content = reader_.read(one.place.seen);
   if (!one.content || !suits(debit, *one.content)) return fail_unless_moved(one);
-  if (debit.limit != nullptr && !shares_state(*debit.limit, one.content->cell.limit())) {
+  if (debit.limit != nullptr && !algorithm::shares_state(*debit.limit, one.content->cell.limit())) {
     if (!is_still_there(one)) return Outcome::again;  // its block has another owner now
     return fail_with(
         ErrorCode::invalid_argument,
@@ -193,7 +188,7 @@ Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) 
 
 void Transaction::start_from_floors(Case& one, const Limit& limit) {
   for (const Floor& floor : finder_.floors()) {
-    if (!shares_state(limit, floor.known->limit)) continue;
+    if (!algorithm::shares_state(limit, floor.known->limit)) continue;
     auto content = reader_.read(floor.word);
     if (!content) continue;
     if (one.is_from_floor) content->cell = join_cells(one.content->cell, content->cell, now_);
@@ -285,8 +280,7 @@ void Transaction::overdraw(Case& one, const Limit& limit) {
   if (!one.decision().allowed) {
     one.cost = std::min(one.cost, cell.decide(limit, now_, 0).decision.remaining);
     one.outcome = cell.decide(limit, now_, one.cost);
-    one.decision().allowed = true;  // also where a lowered limit would deny even a peek
-    one.decision().retry_after = Micros{0};
+    algorithm::admit(one.decision());
   }
   one.changed = one.cost != 0;
 }
@@ -301,14 +295,18 @@ void Transaction::refund(Case& one, const Debit& debit, const Limit& limit) {
   one.returned = one.changed ? refund.permits : 0;
 }
 
+// Reports the current state, like an allowed request of cost 0.
+void Transaction::charge_nothing(Case& one, const Limit& limit) const {
+  one.outcome = one.content->cell.decide(limit, now_, 0);
+  algorithm::admit(one.decision());
+}
+
 // A request that would pass reports the state before it, and its delay.
 void Transaction::only_look(Case& one, const Limit& limit) {
   one.changed = false;
   if (!one.decision().allowed) return;
   const Micros delay = one.decision().delay;
-  one.outcome = one.content->cell.decide(limit, now_, 0);
-  one.decision().allowed = true;
-  one.decision().retry_after = Micros{0};
+  charge_nothing(one, limit);
   one.decision().delay = delay;
 }
 
@@ -322,9 +320,7 @@ Transaction::Outcome Transaction::deny(unsigned tries) {
     Case& one = cases_[i];
     if (!one.content) continue;
     if (debits_[i].act == Act::charge && one.decision().allowed) {
-      one.outcome = one.content->cell.decide(ruling_limit(debits_[i], *one.content), now_, 0);
-      one.decision().allowed = true;
-      one.decision().retry_after = Micros{0};
+      charge_nothing(one, ruling_limit(debits_[i], *one.content));
     }
     one.changed = false;
     if (!one.moved) continue;
@@ -335,7 +331,7 @@ Transaction::Outcome Transaction::deny(unsigned tries) {
   if (std::ranges::any_of(cases_.all(), [](Case& one) { return !one.decision().allowed; })) no_room_.reset();
   if (no_room_) {
     Decision& decision = cases_[no_room_->debit].decision();
-    refuse(decision, Micros{std::max<std::int64_t>(1, no_room_->wait_us)});
+    algorithm::refuse(decision, Micros{std::max<std::int64_t>(1, no_room_->wait_us)});
     decision.decided_by = DecidedBy::no_room;
   }
   return Outcome::denied;
@@ -467,7 +463,7 @@ bool Transaction::is_still_there(const Case& one) {
   return one.place.unit == nullptr || load(*one.place.unit) == one.place.seen;
 }
 
-// What was read makes no sense: another thread changed it meanwhile, or it is damaged.
+// The words that were read are inconsistent: another thread changed them meanwhile, or they are damaged.
 Transaction::Outcome Transaction::fail_unless_moved(const Case& one) {
   return actor_.is_damaged() || is_still_there(one) ? fail_damaged() : Outcome::again;
 }

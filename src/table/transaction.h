@@ -14,8 +14,8 @@
 // at least half (algorithm/compact_log.h). Once many blocks are free again, the next request that it admits turns it
 // into a log. The log's events have the latest times that they may have had.
 //
-// `now` may be old because the thread was suspended. With an old `now`, a key would see time run backwards and give
-// permits back. So if a key is ahead of now, has another version of the limit or is new, the transaction reads the
+// `now` may be old because the thread was suspended. With an old `now`, a key would see time run backwards and free
+// used permits. So if a key is ahead of now, has another version of the limit or is new, the transaction reads the
 // clock again first. A key goes back only if the clock really was set back.
 //
 // One object per request, on the thread of its actor. Tested by tests/store_contract_test.cc,
@@ -50,16 +50,16 @@ struct Debit {
   const Limit* limit = nullptr;  // null: the limit that the key has (refund, release, forget)
   std::int64_t cost = 0;
   Act act = Act::charge;
-  std::string_view id{};             // acquire, release: 8 bytes
-  const Charged* charged = nullptr;  // refund; for a settlement it comes from the ticket
-  std::uint64_t family = 0;          // of the limit; see weir::Charge
-  bool found = false;                // release, forget: something was there
-  std::int64_t returned = 0;         // settle, refund: the refunded permits
+  std::string_view id{};                        // acquire, release: 8 bytes
+  const algorithm::Charged* charged = nullptr;  // refund; for a settlement it comes from the ticket
+  std::uint64_t family = 0;                     // of the limit; see weir::Charge
+  bool found = false;                           // release, forget: something was there
+  std::int64_t returned = 0;                    // settle, refund: the refunded permits
   Decision decision{};
 };
 
-// An idempotency id: a slot that says until when. Or a reservation of the debit with the same index, which also has a
-// block (slot.h).
+// An idempotency id: a slot that says until when the id is known. Or a reservation of the debit with the same index,
+// which also has a block (slot.h).
 struct Ticket {
   Name name{};
   std::uint32_t kind = kRequest;
@@ -99,11 +99,13 @@ class Transaction final : public Rebinder {
     bool is_compact = false;  // it is stored as two counts
     std::int64_t returned = 0;
     std::int64_t charged_us = 0;  // the charge counts from then, if that is later than now_
-    Stepped<Proposal> outcome{};
+    algorithm::Stepped<algorithm::Proposal> outcome{};
 
     Decision& decision() { return outcome.decision; }
     // The state of a log that has no block, or null.
-    const CompactLog* counts() const { return content ? std::get_if<CompactLog>(&content->cell.state()) : nullptr; }
+    const algorithm::CompactLog* counts() const {
+      return content ? std::get_if<algorithm::CompactLog>(&content->cell.state()) : nullptr;
+    }
     bool is_fresh() const { return outcome.decision.reset_after.count() == 0; }
   };
 
@@ -120,6 +122,11 @@ class Transaction final : public Rebinder {
   void overdraw(Case& one, const Limit& limit);
   void refund(Case& one, const Debit& debit, const Limit& limit);
   static const Limit& limit_of_next(const Case& one, const Debit& debit);
+  // The limit that decides: that of the debit, or the key's own.
+  static const Limit& ruling_limit(const Debit& debit, const Content& content) {
+    return debit.limit != nullptr ? *debit.limit : content.cell.limit();
+  }
+  void charge_nothing(Case& one, const Limit& limit) const;
   void only_look(Case& one, const Limit& limit);
   Outcome deny(unsigned tries);
   bool are_cases_unchanged();
@@ -155,7 +162,7 @@ class Transaction final : public Rebinder {
   Outcome store_next_in_block(std::size_t i, std::uint32_t number);
   Outcome store_compact(std::size_t i);
   std::optional<Outcome> store_expanded(std::size_t i, const Limit& limit);
-  std::optional<Outcome> store_counts(std::size_t i, const CompactLog& counts);
+  std::optional<Outcome> store_counts(std::size_t i, const algorithm::CompactLog& counts);
   void answer_from(std::size_t i, TableCell::State state);
   Outcome change_nothing(std::size_t i);
   static std::uint64_t next_in_slot(const Case& one, const Packing& packing);
@@ -186,7 +193,7 @@ class Transaction final : public Rebinder {
     Eviction::Room room{};
   };
   std::optional<Need> need_;
-  std::size_t spared_ = 0, freed_ = 0;  // how often other keys were asked for a block, over all tries
+  std::size_t spared_ = 0, freed_ = 0;  // how often other keys had to give up a block, over all tries
   // None can be freed: this debit is denied for that, and may be retried after the wait.
   struct NoRoom {
     std::size_t debit = 0;
@@ -197,8 +204,8 @@ class Transaction final : public Rebinder {
   Finder finder_;
   Eviction eviction_;
   Changes changes_;
-  Few<Case, kChargesMax> cases_;
-  Few<Name, 2 * kChargesMax> names_;
+  base::Few<Case, kChargesMax> cases_;
+  base::Few<Name, 2 * kChargesMax> names_;
   std::optional<Error> error_;
 };
 

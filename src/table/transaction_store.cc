@@ -24,7 +24,7 @@ constexpr std::int64_t kNoBlockWait_us = 1'000'000, kTicketWaitMax_us = 60'000'0
 constexpr std::uint64_t kSparePart = WEIR_TABLE_SPARE_PART, kSparePartOfKept = 2 * kSparePart;
 constexpr std::uint64_t kAmplePart = kSparePart / 2;
 
-// Limit for one request, so that it does not empty a page in vain.
+// How often one request may make other keys give up their blocks. Otherwise it could empty a page without success.
 std::size_t freed_max() { return WEIR_TABLE_FREED_MAX; }
 
 // Never the same number twice in a row for one slot: a block that is reused under the same key must not look
@@ -35,20 +35,6 @@ std::uint64_t next_change(Actor& actor, const Word& seen, bool has_block) {
   return (actor.who() << 28 ^ load(actor.record().status)) & kMask;
 }
 
-template <class States>
-std::uint64_t pack_slot(const States& state, const Packing& packing) {
-  if (packing.kind == Kind::bucket) return static_cast<std::uint64_t>(pack(std::get<Bucket>(state), packing));
-  if (packing.kind == Kind::fixed) return static_cast<std::uint64_t>(pack(std::get<FixedWindow>(state), packing));
-  return static_cast<std::uint64_t>(pack(std::get<SlidingWindow>(state), packing));
-}
-
-// The word of a state that takes one word in its block.
-Word block_word(const TableCell::State& state, const Packing& packing) {
-  if (packing.kind == Kind::bucket) return word_of(pack(std::get<Bucket>(state), packing));
-  if (packing.kind == Kind::fixed) return word_of(pack(std::get<FixedWindow>(state), packing));
-  return word_of(pack(std::get<SlidingWindow>(state), packing));
-}
-
 unsigned class_of(const TableCell::State& state, const Limit& limit) {
   if (const auto* log = std::get_if<RingLog>(&state)) {
     // Grows by two sizes at a time, ending exactly at the last one: outgrown blocks stay unused when all keys grow.
@@ -56,7 +42,7 @@ unsigned class_of(const TableCell::State& state, const Limit& limit) {
     const unsigned last = log_class(std::min(limit.permits, limit.events_max), log_format(limit));
     return needed < last && (last - needed) % 2 != 0 ? needed + 1 : needed;
   }
-  if (const auto* holds = std::get_if<Holds>(&state)) return holds_class(holds->size());
+  if (const auto* holds = std::get_if<algorithm::Holds>(&state)) return holds_class(holds->size());
   return 0;
 }
 
@@ -66,9 +52,7 @@ bool is_reproducible(const Limit& limit) {
     return limit.algorithm == Algorithm::fixed_window && limit.calendar->zone_name().size() <= kZoneMax &&
            limit.capacity == limit.permits;
   }
-  auto made = is_bucket(limit.algorithm) ? make_bucket(limit.algorithm, limit.permits, limit.period_us, limit.capacity)
-                                         : make_window(limit.algorithm, limit.permits, limit.period_us);
-  if (made && limit.phase_us != 0) made = phased(*made, limit.phase_us);
+  const auto made = made_again(limit);
   return made && *made == limit;
 }
 
@@ -99,30 +83,22 @@ Transaction::Outcome Transaction::store(std::size_t i) {
   return store_next_in_block(i, number);
 }
 
-// Holds have been changed in place. For all others, `next` is the state to store if anything was charged.
+// Holds have been changed in place. For all others, the outcome has the state to store if anything was charged.
 Transaction::Outcome Transaction::store_next_in_block(std::size_t i, std::uint32_t number) {
   const Case& one = cases_[i];
-  const TableCell::State& state = one.content->cell.state();
-  const Proposal& next = one.outcome.next;
-  const Kind kind = one.content->packing.kind;
-  if (!one.changed || kind == Kind::holds) return store_in_block(i, state, number);
-  if (kind == Kind::bucket) return store_in_block(i, std::get<Bucket>(next), number);
-  if (kind == Kind::fixed) return store_in_block(i, std::get<FixedWindow>(next), number);
-  if (kind == Kind::sliding) return store_in_block(i, std::get<SlidingWindow>(next), number);
-  RingLog log = std::get<RingLog>(state);
-  if (const auto* refund = std::get_if<LogRefund>(&next)) {
-    log.apply(*refund);
-  } else {
-    log.apply(std::get<LogEdit>(next));
+  if (!one.changed || one.content->packing.kind == Kind::holds) {
+    return store_in_block(i, one.content->cell.state(), number);
   }
-  return store_in_block(i, log, number);
+  TableCell next = one.content->cell;
+  next.commit(next.limit(), one.outcome);
+  return store_in_block(i, next.state(), number);
 }
 
 // The two counts stay, unless they grow and blocks are available again.
 Transaction::Outcome Transaction::store_compact(std::size_t i) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
-  const CompactLog counts = one.changed ? std::get<CompactLog>(one.outcome.next) : *one.counts();
+  const algorithm::CompactLog counts = one.changed ? std::get<algorithm::CompactLog>(one.outcome.next) : *one.counts();
   const Limit& limit = limit_of_next(one, debit);
   const bool fits = packing_of(limit, Form::compact).fits_slot;
   if (one.changed && one.cost > 0 && (!fits || !is_scarce(actor_, kAmplePart))) {
@@ -147,14 +123,14 @@ std::optional<Transaction::Outcome> Transaction::store_expanded(std::size_t i, c
     return Outcome::again;
   }
   one.charged_us = at;
-  const auto counts = std::get<CompactLog>(one.content->cell.decide(*debit.limit, at, one.cost).next);
-  const RingLog log = expand<RingLog>(counts, limit.period_us, at);
+  const auto counts = std::get<algorithm::CompactLog>(one.content->cell.decide(*debit.limit, at, one.cost).next);
+  const RingLog log = algorithm::expand<RingLog>(counts, limit.period_us, at);
   answer_from(i, log);
   return store_in_block(i, log, number);
 }
 
 // Nothing if the limit gets no number for this form, or if its counts do not fit a slot.
-std::optional<Transaction::Outcome> Transaction::store_counts(std::size_t i, const CompactLog& counts) {
+std::optional<Transaction::Outcome> Transaction::store_counts(std::size_t i, const algorithm::CompactLog& counts) {
   Case& one = cases_[i];
   const Debit& debit = debits_[i];
   const Limit& limit = limit_of_next(one, debit);
@@ -182,7 +158,8 @@ void Transaction::answer_from(std::size_t i, TableCell::State state) {
 }
 
 std::uint64_t Transaction::next_in_slot(const Case& one, const Packing& packing) {
-  return one.changed ? pack_slot(one.outcome.next, packing) : pack_slot(one.content->cell.state(), packing);
+  return static_cast<std::uint64_t>(one.changed ? pack(one.outcome.next, packing)
+                                                : pack(one.content->cell.state(), packing));
 }
 
 Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell::State& state, std::uint32_t number) {
@@ -218,7 +195,7 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
       return need_room(i, Eviction::Wanted::block);
     }
     if (log && !is_kept) {
-      if (const auto outcome = store_counts(i, compact_log_of(*log, limit.period_us, now_))) return *outcome;
+      if (const auto outcome = store_counts(i, algorithm::compact_log_of(*log, limit.period_us, now_))) return *outcome;
     }
     if (log && one.content->block && debit.act == Act::charge) return deny_growth(i, limit);
     if (debit.act == Act::charge || debit.act == Act::acquire) return deny_for_room(i, kNoBlockWait_us);
@@ -230,11 +207,11 @@ Transaction::Outcome Transaction::store_in_block(std::size_t i, const TableCell:
   actor_.put(head.units[kState1], {std::uint64_t{block_class} << 2, 0});
   if (log) {
     actor_.put(head.units[kState0], log->copy(actor_, head, log_format(limit)));
-  } else if (const auto* holds = std::get_if<Holds>(&state)) {
+  } else if (const auto* holds = std::get_if<algorithm::Holds>(&state)) {
     write_holds(actor_, head, *holds);
     actor_.put(head.units[kState0], holds_word(*holds));
   } else {
-    actor_.put(head.units[kState0], block_word(state, packing));
+    actor_.put(head.units[kState0], word_of(pack(state, packing)));
   }
   const std::uint64_t change = next_change(actor_, one.place.seen, one.content->block.has_value());
   return replace_slot(i, {tag_of(debit.name.name, number), block_state(block.line, change)}, block);
@@ -259,13 +236,9 @@ bool Transaction::are_blocks_scarce(std::uint64_t part) {
 // A refund rewrites the log in another block. Without a block, the permits stay used.
 Transaction::Outcome Transaction::change_nothing(std::size_t i) {
   Case& one = cases_[i];
-  const Debit& debit = debits_[i];
-  const TableCell& cell = one.content->cell;
   one.changed = false;
   one.returned = 0;
-  one.outcome = cell.decide(debit.limit != nullptr ? *debit.limit : cell.limit(), now_, 0);
-  one.decision().allowed = true;
-  one.decision().retry_after = Micros{0};
+  charge_nothing(one, ruling_limit(debits_[i], *one.content));
   return store(i);
 }
 
@@ -292,7 +265,7 @@ Transaction::Outcome Transaction::store_in_place(Case& one, const TableCell::Sta
   const Region& region = actor_.region();
   Line& head = region.line(one.content->block->line);
   const auto* log = std::get_if<RingLog>(&state);
-  const Word word = log ? log->state() : block_word(state, packing);
+  const Word word = log ? log->state() : word_of(pack(state, packing));
   if (!changes_.set(region.number_of(head.units[kState0]), one.content->block_word, word)) return Outcome::again;
   if (!log) return Outcome::done;
   for (const Patch& patch : log->patches()) {
@@ -449,8 +422,9 @@ Transaction::Outcome Transaction::issue_reservations() {
     }
     const Block block = *pending_block(actor_, pending);
     const Debit& debit = debits_[i];
-    write_reservation(actor_, actor_.region().line(block.line), ticket.name.name,
-                      {debit.cost, charged_at(*debit.limit, std::max(now_, cases_[i].charged_us)), debit.name.name});
+    write_reservation(
+        actor_, actor_.region().line(block.line), ticket.name.name,
+        {debit.cost, algorithm::charged_at(*debit.limit, std::max(now_, cases_[i].charged_us)), debit.name.name});
     const Place& place = ticket.place;
     const std::uint64_t change = next_change(actor_, place.seen, false);
     const Word next{tag_of(ticket.name.name, ticket.kind), reservation_state(block.line, change, ticket.expires_us)};

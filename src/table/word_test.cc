@@ -14,7 +14,7 @@ TEST(Word, IsExchangedOnlyForWhatWasExpected) {
   Unit unit{4, 7};
   Word seen{4, 8};
   EXPECT_FALSE(exchange(unit, seen, {12, 1}));
-  EXPECT_EQ(seen, (Word{4, 7})) << "it is told what it found";
+  EXPECT_EQ(seen, (Word{4, 7})) << "exchange() returns what it found";
   EXPECT_TRUE(exchange(unit, seen, {12, 1}));
   EXPECT_EQ(load(unit), (Word{12, 1}));
   EXPECT_TRUE(has_wide_atomics());

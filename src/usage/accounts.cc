@@ -8,15 +8,13 @@
 #include "usage/accounts.h"
 
 #include <charconv>
-#include <chrono>
-#include <optional>
 
 #include "base/nearest.h"
 #include "base/sha256.h"
 #include "policy/dimension.h"
 #include "policy/subject.h"
 
-namespace weir {
+namespace weir::usage {
 namespace {
 
 constexpr std::string_view kFirstLine = "weir-usage 1\n";
@@ -75,7 +73,7 @@ Result<Account> read_account(Lines& lines) {
   if (errors.spent > sums.spent || errors.returned > sums.returned || errors.denied > sums.denied) {
     return lines.wrong("an error bound is larger than its count");
   }
-  auto subject = parse_subject(lines.rest_of_line());
+  auto subject = policy::parse_subject(lines.rest_of_line());
   if (!subject) return lines.wrong(subject.error().message);
   account.subject = *std::move(subject);
   return account;
@@ -97,10 +95,10 @@ std::string to_text(const DayAccounts& accounts) {
                                          one.sums.denied, one.errors.denied}) {
         append_number(out, number);
       }
-      out.append(subject_text(one.subject)).push_back('\n');
+      out.append(policy::subject_text(one.subject)).push_back('\n');
     }
   }
-  return out + std::string(kEnd) + hex(sha256(out)) + '\n';
+  return out + std::string(kEnd) + base::hex(base::sha256(out)) + '\n';
 }
 
 Result<DayAccounts> parse_accounts(std::string_view text) {
@@ -111,7 +109,7 @@ Result<DayAccounts> parse_accounts(std::string_view text) {
   }
   const std::size_t end = text.rfind(kEnd);
   const bool is_whole = end != text.npos && end > 0 && text[end - 1] == '\n' &&
-                        text.substr(end + kEnd.size()) == hex(sha256(text.substr(0, end))) + '\n';
+                        text.substr(end + kEnd.size()) == base::hex(base::sha256(text.substr(0, end))) + '\n';
   if (!is_whole) return fail(ErrorCode::invalid_argument, "the file is damaged or incomplete");
   Lines lines(text.substr(kFirstLine.size(), end - kFirstLine.size()), 1);
   DayAccounts out;
@@ -134,14 +132,14 @@ Result<DayAccounts> parse_accounts(std::string_view text) {
   return out;
 }
 
-std::string day_text(std::int64_t day) { return time_text(Micros{day * kDay.count()}).substr(0, 10); }
+std::string day_text(std::int64_t day) { return policy::time_text(Micros{day * kDay.count()}).substr(0, 10); }
 
 Result<std::int64_t> parse_day(std::string_view text) {
-  const auto time = parse_time(text);
+  const auto time = policy::parse_time(text);
   if (!time || text.size() != 10) {
-    return fail(ErrorCode::invalid_argument, in_quotes(text) + " is not a day; write it like 2026-09-21");
+    return fail(ErrorCode::invalid_argument, base::in_quotes(text) + " is not a day; write it like 2026-09-21");
   }
   return *time / kDay;
 }
 
-}  // namespace weir
+}  // namespace weir::usage

@@ -14,7 +14,7 @@
 #include "weir/clock.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::usage {
 
 inline constexpr std::uint64_t kSumMax = std::uint64_t{1} << 62;  // sums saturate here
 inline constexpr Micros kDay{86'400'000'000};
@@ -69,4 +69,4 @@ Result<DayAccounts> parse_accounts(std::string_view text);
 std::string day_text(std::int64_t day);
 Result<std::int64_t> parse_day(std::string_view text);
 
-}  // namespace weir
+}  // namespace weir::usage

@@ -3,29 +3,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <unordered_map>
 #include <utility>
 
 #include "policy/subject.h"
+#include "usage/space_saving.h"
 
-namespace weir {
+namespace weir::usage {
 namespace {
 
 constexpr std::uint32_t kNoSheetRule = UINT32_MAX;
 constexpr Micros kLate{60'000'000};  // how long after its end a day stays open for late additions
-
-std::uint64_t ledger_secret() {
-  std::random_device random;
-  const std::uint64_t high = random();
-  return high << 32 | random();
-}
-
-std::uint64_t folded(std::uint64_t a, std::uint64_t b) {
-  __extension__ using Product = unsigned __int128;
-  const Product product = static_cast<Product>(a) * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
 
 template <class T>
 std::uint64_t word_at(const char* from) {
@@ -57,14 +45,16 @@ std::uint64_t quick_mark(std::string_view text, std::uint64_t secret) {
 
 }  // namespace
 
-Ledger::Ledger(const SpendingOptions& options, bool hides_subjects)
-    : options_{.subjects = std::min(options.subjects, kSpendingSubjectsMax), .days = options.days},
+Ledger::Ledger(const UsageOptions& options, bool hides_subjects)
+    : options_{.subjects = std::min(options.subjects, kUsageSubjectsMax), .days = options.days},
       hides_subjects_(hides_subjects),
-      secret_(ledger_secret()),
-      stripes_(std::make_unique<std::array<Stripe, kStripes>>()) {}
+      secret_(random_secret()),
+      stripes_(std::make_unique<std::array<Stripe, base::kStripes>>()) {}
 Ledger::~Ledger() = default;
 
-std::string Ledger::kept_id(std::string id) const { return hides_subjects_ ? hashed_subject(id) : std::move(id); }
+std::string Ledger::kept_id(std::string id) const {
+  return hides_subjects_ ? policy::hashed_subject(id) : std::move(id);
+}
 
 // A subject may be present by its name and by its hash; its usage is the sum of both.
 bool Ledger::hide(DayAccounts& accounts) const {
@@ -75,7 +65,7 @@ bool Ledger::hide(DayAccounts& accounts) const {
     std::vector<Account> hidden;
     hidden.reserve(rule.accounts.size());  // so that names in it stay where they are
     for (Account& one : rule.accounts) {
-      std::string id = hashed_subject(one.subject);
+      std::string id = policy::hashed_subject(one.subject);
       has_changed = has_changed || id != one.subject;
       if (const auto place = places.find(id); place != places.end()) {
         hidden[place->second].sums.add(one.sums);
@@ -95,9 +85,9 @@ void Ledger::learn(std::uint32_t number, std::string_view rule) {
   if (!is_on()) return;
   {
     const std::lock_guard lock(books_);
-    if (number < names_.size() && names_[number] == rule) return;
-    if (number >= names_.size() || names_[number].empty()) {
-      if (number >= names_.size()) names_.resize(number + 1);
+    if (number >= names_.size()) names_.resize(number + 1);
+    if (names_[number] == rule) return;
+    if (names_[number].empty()) {
       names_[number] = rule;
       return;
     }
@@ -114,7 +104,7 @@ void Ledger::learn(std::uint32_t number, std::string_view rule) {
 void Ledger::add(std::span<const Line> lines, Micros now) noexcept {
   const std::int64_t day = now / kDay;
   try {
-    Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
+    Stripe& stripe = (*stripes_)[base::stripe_of_this_thread()];
     const std::lock_guard lock(stripe.writing);
     if (stripe.day != day) {
       enter(stripe);
@@ -213,7 +203,7 @@ std::uint32_t Ledger::sheet_rule(Day& day, std::uint32_t rule) const {
 void Ledger::enter_line(Day& day, const Line& line) {
   const std::uint32_t rule = sheet_rule(day, line.rule);
   if (hides_subjects_) {
-    day.sheet->add(rule, hashed_subject(line.subject), line.sums);
+    day.sheet->add(rule, policy::hashed_subject(line.subject), line.sums);
   } else {
     day.sheet->add(rule, line.subject, line.sums);
   }
@@ -326,10 +316,10 @@ Result<void> Ledger::take(std::string text, Micros now) {
   return {};
 }
 
-std::vector<SavedSpending> Ledger::unsaved(Micros now) {
+std::vector<SavedUsage> Ledger::unsaved(Micros now) {
   enter_all(now);
   struct Unsaved {
-    SavedSpending day;
+    SavedUsage day;
     DayAccounts accounts;
     std::shared_ptr<const Sheet> closing;
     std::shared_ptr<const std::string> text;
@@ -343,7 +333,7 @@ std::vector<SavedSpending> Ledger::unsaved(Micros now) {
       if (day.sheet != nullptr) one.accounts = day.sheet->copy();
     }
   }
-  std::vector<SavedSpending> out;
+  std::vector<SavedUsage> out;
   for (Unsaved& one : found) {
     if (one.closing != nullptr) one.accounts = one.closing->copy();
     one.day.date = day_text(one.day.day);
@@ -359,9 +349,9 @@ void Ledger::saved(std::int64_t number, std::uint64_t version) {
   if (day != days_.end()) day->second.saved = version;
 }
 
-SpendingStats Ledger::stats() const {
+UsageStats Ledger::stats() const {
   const std::lock_guard lock(books_);
-  SpendingStats out{.places = options_.subjects, .days = days_.size(), .evicted = evicted_before_, .lost = lost_};
+  UsageStats out{.places = options_.subjects, .days = days_.size(), .evicted = evicted_before_, .lost = lost_};
   for (const auto& [number, day] : days_) {
     if (day.sheet == nullptr) continue;
     out.evicted += day.sheet->evicted();
@@ -370,4 +360,4 @@ SpendingStats Ledger::stats() const {
   return out;
 }
 
-}  // namespace weir
+}  // namespace weir::usage

@@ -3,7 +3,7 @@
 // Nothing is sampled. A thread adds to its own lines, under a lock that only readers also take. It enters them when
 // there are many or the day changes. Accounts of past days are kept as text. The number of accounts per day and of
 // days is bounded; sheet.h describes the resulting error. Days are UTC, and time is an argument. Any thread. Tested
-// by tests/spending_test.cc.
+// by tests/client_usage_test.cc.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@
 #include "usage/accounts.h"
 #include "usage/sheet.h"
 #include "weir/clock.h"
-#include "weir/spending.h"
+#include "weir/usage.h"
 
-namespace weir {
+namespace weir::usage {
 
 class Ledger {
  public:
@@ -36,13 +36,12 @@ class Ledger {
     Sums sums{};
   };
 
-  Ledger(const SpendingOptions& options, bool hides_subjects);
+  Ledger(const UsageOptions& options, bool hides_subjects);
   ~Ledger();
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
   bool is_on() const { return options_.subjects > 0; }
-  const SpendingOptions& options() const { return options_; }
   // The form in which an id is stored: the subject, or its hash.
   std::string kept_id(std::string id) const;
   // Converts loaded accounts in the same way. Returns whether any id changed.
@@ -66,10 +65,10 @@ class Ledger {
   // unsaved(), saved()
   //
   // The days that changed since they were last marked as saved, with their versions. Enters all lines first.
-  std::vector<SavedSpending> unsaved(Micros now);
+  std::vector<SavedUsage> unsaved(Micros now);
   void saved(std::int64_t day, std::uint64_t version);
 
-  SpendingStats stats() const;
+  UsageStats stats() const;
 
  private:
   static constexpr std::size_t kSlots = 1'024;  // lines of a thread; a power of two
@@ -121,10 +120,10 @@ class Ledger {
   void close_before(std::int64_t day);  // call without any lock
   void forget(std::int64_t day);
 
-  const SpendingOptions options_;
+  const UsageOptions options_;
   const bool hides_subjects_;
   const std::uint64_t secret_;
-  std::unique_ptr<std::array<Stripe, kStripes>> stripes_;
+  std::unique_ptr<std::array<Stripe, base::kStripes>> stripes_;
 
   mutable std::mutex books_;        // guards what follows
   std::vector<std::string> names_;  // of rules, by number
@@ -135,4 +134,4 @@ class Ledger {
   std::atomic<std::int64_t> close_before_{0};  // days before this one to close; 0: none
 };
 
-}  // namespace weir
+}  // namespace weir::usage

@@ -10,7 +10,7 @@
 
 #include "usage/space_saving.h"
 
-namespace weir {
+namespace weir::usage {
 namespace {
 
 std::uint64_t weight_of(const Account& account) {
@@ -178,4 +178,4 @@ DayAccounts Sheet::copy() const {
   return out;
 }
 
-}  // namespace weir
+}  // namespace weir::usage

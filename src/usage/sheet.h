@@ -2,11 +2,11 @@
 //
 // All rules share a fixed number of accounts. When all are taken, the account with the smallest weight of the rule is
 // evicted, and its sums become the rule's floor: the most that a subject without an account can have. A new account
-// starts at the floor, and stores the floor as its error. So after any evictions, a sum is never too low, and too
-// high by at most its error. The weight is what the account was seen to use and return, plus the larger of the two
-// errors. So no floor is above a weight. If a rule has N accounts, either error is at most 1/N of all that its
-// subjects used and returned. Each rule is guaranteed a fair part of the accounts: a rule with millions of addresses
-// takes none from a rule with a hundred tenants. While places are free, sums are exact. One thread. Tested by
+// starts at the floor, and stores the floor as its error. So after any evictions, a sum is never too low, and too high
+// by at most its error. The weight is what the account was charged and refunded while it existed, plus the larger of
+// the two errors. So no floor is above a weight. If a rule has N accounts, either error is at most 1/N of all that its
+// subjects were charged and refunded. Each rule is guaranteed a fair part of the accounts: a rule with millions of
+// addresses takes none from a rule with a hundred tenants. While places are free, sums are exact. One thread. Tested by
 // tests/accounts_test.cc.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 #include "usage/accounts.h"
 
-namespace weir {
+namespace weir::usage {
 
 class Sheet {
  public:
@@ -93,4 +93,4 @@ class Sheet {
   std::size_t turn_ = 0;    // the rule that was last tried for an eviction
 };
 
-}  // namespace weir
+}  // namespace weir::usage

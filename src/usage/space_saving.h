@@ -11,33 +11,43 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <string_view>
 
-namespace weir {
+namespace weir::usage {
+
+// The secret of keyed hashes, different in every process.
+inline std::uint64_t random_secret() {
+  std::random_device random;
+  const std::uint64_t high = random();
+  return high << 32 | random();
+}
+
+// The two halves of a product, combined: a step of a hash.
+inline std::uint64_t folded(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Product = unsigned __int128;
+  const Product product = static_cast<Product>(a) * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
 
 // mark_of()
 //
 // A keyed hash: without the secret, a client cannot make two keys collide.
 inline std::uint64_t mark_of(std::string_view key, std::uint64_t secret) {
-  const auto fold = [](std::uint64_t a, std::uint64_t b) {
-    __extension__ using Product = unsigned __int128;
-    const Product product = static_cast<Product>(a) * b;
-    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-  };
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
-  std::uint64_t mark = fold(secret ^ 0xd6e8feb86659fd93, key.size() + kOdd);
+  std::uint64_t mark = folded(secret ^ 0xd6e8feb86659fd93, key.size() + kOdd);
   for (; !key.empty(); key.remove_prefix(std::min<std::size_t>(key.size(), 8))) {
     std::uint64_t word = 0;
     std::memcpy(&word, key.data(), std::min<std::size_t>(key.size(), 8));
-    mark = fold(mark ^ word, secret | kOdd) + kOdd;
+    mark = folded(mark ^ word, secret | kOdd) + kOdd;
   }
-  return fold(mark ^ secret, kOdd);
+  return folded(mark ^ secret, kOdd);
 }
 
 template <std::size_t kPlaces>
 class SpaceSaving {
  public:
-  static constexpr std::size_t kKeyBytesMax = 112;  // longer keys are cut to this; the mark tells them apart
+  static constexpr std::size_t kKeyBytesMax = 112;  // longer keys are cut to this; their marks differ
 
   struct Entry {
     std::uint64_t mark;
@@ -130,4 +140,4 @@ class SpaceSaving {
   std::array<Kept, kPlaces> kept_;
 };
 
-}  // namespace weir
+}  // namespace weir::usage

@@ -9,7 +9,7 @@
 
 #include "seed.h"
 
-namespace weir::space_saving_test {
+namespace weir::usage::space_saving_test {
 namespace {
 
 constexpr std::size_t kPlaces = 32;
@@ -40,7 +40,7 @@ TEST(SpaceSaving, IsExactWhileThereIsRoom) {
 }
 
 // All guarantees of the head comment, on streams of different skew and with a sampler's weights.
-TEST(SpaceSaving, HoldsWhatItPromises) {
+TEST(SpaceSaving, KeepsItsBounds) {
   std::mt19937_64 random = test::seeded();
   for (int stream = 0; stream < 60; ++stream) {
     Sketch sketch;
@@ -69,7 +69,7 @@ TEST(SpaceSaving, HoldsWhatItPromises) {
   }
 }
 
-TEST(SpaceSaving, TellsGroupsAndLongKeysApart) {
+TEST(SpaceSaving, DistinguishesGroupsAndLongKeys) {
   Sketch sketch;
   const std::string start(200, 'x');
   add(sketch, start + 'a', 3);
@@ -87,7 +87,7 @@ TEST(SpaceSaving, TellsGroupsAndLongKeysApart) {
   EXPECT_EQ(sketch[3].group, 2U);
 }
 
-TEST(SpaceSaving, BeginsAnew) {
+TEST(SpaceSaving, StartsAgainAfterClear) {
   Sketch sketch;
   for (int i = 0; i < 100; ++i) add(sketch, std::to_string(i));
   EXPECT_GT(sketch.floor(), 0U);
@@ -112,4 +112,4 @@ TEST(MarkOf, DependsOnEveryByteAndOnTheSecret) {
 }
 
 }  // namespace
-}  // namespace weir::space_saving_test
+}  // namespace weir::usage::space_saving_test

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <new>
 
-#include "weir/usage.h"
+#include "weir/rule_counts.h"
 
-namespace weir {
+namespace weir::usage {
 
 Tally::Tally()
-    : stripes_(std::make_unique<std::array<Stripe, kStripes>>()),
+    : stripes_(std::make_unique<std::array<Stripe, base::kStripes>>()),
       known_{{std::string(kInlineRule), {kInline, UINT64_MAX}}} {}
 
 Tally::~Tally() {
@@ -44,7 +44,7 @@ std::uint32_t Tally::make_room() {
 }
 
 Tally::Cell* Tally::cell_of(std::uint32_t number) noexcept {
-  std::atomic<Block*>& place = (*stripes_)[stripe_of_this_thread()].blocks[number / kBlock];
+  std::atomic<Block*>& place = (*stripes_)[base::stripe_of_this_thread()].blocks[number / kBlock];
   Block* block = place.load(std::memory_order_acquire);
   if (block == nullptr) {
     auto made = std::unique_ptr<Block>(new (std::nothrow) Block);
@@ -82,4 +82,4 @@ Tally::Counts Tally::read(std::uint32_t number) const {
   return sum;
 }
 
-}  // namespace weir
+}  // namespace weir::usage

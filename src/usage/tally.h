@@ -19,7 +19,7 @@
 #include "weir/clock.h"
 #include "weir/policy.h"
 
-namespace weir {
+namespace weir::usage {
 
 class Tally {
  public:
@@ -76,10 +76,10 @@ class Tally {
   Cell* cell_of(std::uint32_t number) noexcept;
   std::uint32_t make_room();
 
-  std::unique_ptr<std::array<Stripe, kStripes>> stripes_;
+  std::unique_ptr<std::array<Stripe, base::kStripes>> stripes_;
   std::uint64_t policies_ = 0;
   std::uint32_t numbers_ = kReserved;  // how many are assigned
   std::map<std::string, Known, std::less<>> known_;
 };
 
-}  // namespace weir
+}  // namespace weir::usage

@@ -14,9 +14,10 @@
 #include <optional>
 #include <tuple>
 
-#include "base/fresh_file.h"
+#include "base/file.h"
+#include "usage/accounts.h"
 
-namespace weir {
+namespace weir::usage {
 namespace {
 
 constexpr std::string_view kNew = ".new";  // suffix of a file that is being written
@@ -26,20 +27,10 @@ tl::unexpected<Error> usage_failed(const std::string& path, const std::string& w
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
 }
 
-bool is_date(std::string_view text) {
-  constexpr std::string_view kForm = "0000-00-00";
-  if (text.size() != kForm.size()) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_digit = text[i] >= '0' && text[i] <= '9';
-    if (kForm[i] == '0' ? !is_digit : text[i] != '-') return false;
-  }
-  return true;
-}
-
 // `2026-09-21.0`
 std::optional<UsageFiles::File> file_of(const std::string& folder, const std::string& name) {
   const std::size_t dot = name.find('.');
-  if (dot == name.npos || !is_date(std::string_view(name).substr(0, dot))) return {};
+  if (dot == name.npos || !parse_day(std::string_view(name).substr(0, dot))) return {};
   for (unsigned seat = 0; seat < UsageFiles::kSeats; ++seat) {
     if (name.substr(dot + 1) == std::to_string(seat))
       return UsageFiles::File{folder + '/' + name, name.substr(0, dot), seat};
@@ -85,44 +76,12 @@ Result<std::vector<UsageFiles::File>> UsageFiles::list() const {
 }
 
 Result<std::string> UsageFiles::read(const File& file) {
-  const int handle = ::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (handle < 0) return usage_failed(file.path, "cannot be opened");
-  struct stat about {};
-  std::string text;
-  const bool is_ours =
-      fstat(handle, &about) == 0 && S_ISREG(about.st_mode) && static_cast<std::size_t>(about.st_size) <= kFileMax;
-  if (is_ours) text.resize(static_cast<std::size_t>(about.st_size));
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const ssize_t got = ::read(handle, text.data() + at, text.size() - at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    at += static_cast<std::size_t>(got);
-  }
-  close(handle);
-  if (!is_ours) return fail(ErrorCode::invalid_argument, file.path + ": is not a regular file, or is too large");
-  if (at < text.size()) return usage_failed(file.path, "cannot be read");
-  return text;
+  return base::read_file(file.path, kFileMax, base::Links::refused);
 }
 
-// Writes a new file, then renames it: at any moment there is the old one or the new one.
 Result<void> UsageFiles::write(const std::string& date, std::string_view text) const {
-  const std::string path = folder_ + '/' + date + '.' + std::to_string(seat_), beside = path + std::string(kNew);
-  const int file = open_fresh_file(beside);
-  if (file < 0) return usage_failed(beside, "cannot be created");
-  const bool is_written = write_all(file, text) && fsync(file) == 0;
-  if (!is_written || std::rename(beside.c_str(), path.c_str()) != 0) {
-    const auto error = usage_failed(beside, "cannot be written");
-    close(file);
-    unlink(beside.c_str());
-    return error;
-  }
-  close(file);
-  const int folder = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return {};
-  fsync(folder);  // makes the name durable
-  close(folder);
-  return {};
+  const std::string path = folder_ + '/' + date + '.' + std::to_string(seat_);
+  return base::replace_file(path, text, std::string(kNew)).transform([](const base::Descriptor&) {});
 }
 
 Result<std::string> UsageFiles::set_aside(const File& file) {
@@ -143,4 +102,4 @@ void UsageFiles::forget_before(const std::string& date) const {
   }
 }
 
-}  // namespace weir
+}  // namespace weir::usage

@@ -3,27 +3,26 @@
 // Several processes may use the folder, as during an upgrade. Each takes a seat, the first free one, and writes only
 // the files of its seat, such as `2026-09-21.0`. A lock that ends with the process marks the seat as taken. The next
 // owner of a seat continues its files, and usage is the sum of all files. So nothing is counted twice or overwritten,
-// whichever process is killed, and when. One thread at a time. Tested by usage_files_test.cc.
+// whichever process is killed, and when. One thread at a time. Tested by
+// control/usage_files_test.cc.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "policy/subject.h"
 #include "weir/result.h"
-#include "weir/spending.h"
+#include "weir/usage.h"
 
-namespace weir {
+namespace weir::usage {
 
 class UsageFiles {
  public:
   static constexpr unsigned kSeats = 16;
   // Of a line: six numbers, and a subject whose bytes may each be written as four. A larger file is not a usage file.
-  static constexpr std::size_t kLineMax = 6 * 20 + 4 * kSubjectBytesMax + 32;
-  static constexpr std::size_t kFileMax = kSpendingSubjectsMax * kLineMax;
+  static constexpr std::size_t kLineMax = 6 * 20 + 4 * policy::kSubjectBytesMax + 32;
+  static constexpr std::size_t kFileMax = kUsageSubjectsMax * kLineMax;
 
   struct File {
     std::string path{};
@@ -56,4 +55,4 @@ class UsageFiles {
   int lock_ = -1;
 };
 
-}  // namespace weir
+}  // namespace weir::usage

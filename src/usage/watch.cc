@@ -7,22 +7,11 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <tuple>
 
-namespace weir {
-namespace {
-
-std::uint64_t random_secret() {
-  std::random_device random;
-  const std::uint64_t high = random();
-  return high << 32 | random();
-}
-
-}  // namespace
-
+namespace weir::usage {
 Watch::Watch(Micros now)
-    : secret_(random_secret()), began_(now), stripes_(std::make_unique<std::array<Stripe, kStripes>>()) {}
+    : secret_(random_secret()), began_(now), stripes_(std::make_unique<std::array<Stripe, base::kStripes>>()) {}
 Watch::~Watch() = default;
 
 Watch::Pair& Watch::Generation::pair_of(std::uint32_t rule) {
@@ -71,7 +60,7 @@ Watch::Generation& Watch::generation(Stripe& stripe, Micros now) {
 }
 
 std::uint32_t Watch::weigh(Micros now) noexcept {
-  Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
+  Stripe& stripe = (*stripes_)[base::stripe_of_this_thread()];
   Sampler sampler = load(stripe);
   sampler.begin(now);
   const std::uint32_t weight = sampler.weigh();
@@ -82,26 +71,16 @@ std::uint32_t Watch::weigh(Micros now) noexcept {
 void Watch::put(Generation& generation, const Met& met, std::uint32_t weight) const {
   Pair& pair = generation.pair_of(met.rule);
   const std::uint64_t mark = mark_of(met.key, secret_);
-  pair.hits.add(met.rule, met.key, mark, weight);
+  if (met.is_hit) pair.hits.add(met.rule, met.key, mark, weight);
   if (met.is_denied) pair.denied.add(met.rule, met.key, mark, weight);
 }
 
 void Watch::add(std::span<const Met> met, std::uint32_t weight, Micros now) noexcept {
-  Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
+  Stripe& stripe = (*stripes_)[base::stripe_of_this_thread()];
   const std::lock_guard lock(stripe.writing);
   try {
     Generation& at = generation(stripe, now);
     for (const Met& one : met) put(at, one, weight);
-  } catch (const std::exception&) {  // out of memory: the event is not watched
-  }
-}
-
-void Watch::add_denial(const Met& met, std::uint32_t weight, Micros now) noexcept {
-  Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
-  const std::lock_guard lock(stripe.writing);
-  try {
-    Pair& pair = generation(stripe, now).pair_of(met.rule);
-    pair.denied.add(met.rule, met.key, mark_of(met.key, secret_), weight);
   } catch (const std::exception&) {  // out of memory: the event is not watched
   }
 }
@@ -113,7 +92,7 @@ std::string_view Watch::key_to_show(const Charge& charge) {
 
 void Watch::add_many(std::uint32_t rule, std::span<const Charge> charges, std::span<const Result<Decision>> answers,
                      Micros now) noexcept {
-  Stripe& stripe = (*stripes_)[stripe_of_this_thread()];
+  Stripe& stripe = (*stripes_)[base::stripe_of_this_thread()];
   Sampler sampler = load(stripe);
   sampler.begin(now);
   std::unique_lock lock(stripe.writing, std::defer_lock);
@@ -193,4 +172,4 @@ std::size_t Watch::bytes() const {
   return sum;
 }
 
-}  // namespace weir
+}  // namespace weir::usage

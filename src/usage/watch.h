@@ -1,8 +1,8 @@
 // The most frequent and most denied keys of each rule, over the last minute or two.
 //
-// Memory is bounded whatever clients send. Each thread has its own sketches (space_saving.h) for the first kOwnMax
-// rules that it meets in a minute, and one for all others: at most some 2 MiB per thread. It keeps two generations of
-// one minute, the current and the previous one. At high rates it looks at a sample only (sampler.h): then most
+// Memory is bounded, however many keys clients send. Each thread has its own sketches (space_saving.h) for the first
+// kOwnMax rules that it meets in a minute, and one for all others: at most some 2 MiB per thread. It keeps two
+// generations of one minute, the current and the previous one. At high rates it looks at a sample only: then most
 // requests cost a few additions in their own thread's memory, without a lock. The others take the lock of their
 // thread's part, which otherwise only readers take. Time is an argument. Any thread. Tested by
 // tests/rule_counts_test.cc.
@@ -20,12 +20,47 @@
 #include <vector>
 
 #include "base/stripe.h"
-#include "usage/sampler.h"
 #include "usage/space_saving.h"
-#include "weir/usage.h"
+#include "weir/rule_counts.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::usage {
+
+// Chooses which of many events to look at. In each second, the first 10,000 events count for themselves. After that
+// one in 16 counts for 16, and beyond 100,000 one in 64 for 64. The gaps are random around that, so that periodic
+// traffic does not bias the sample. One thread.
+struct Sampler {
+  static constexpr std::uint32_t kAll = 10'000;
+  static constexpr std::uint32_t kMany = 100'000;
+
+  std::int64_t second = 0;
+  std::uint32_t seen = 0;  // in this second
+  std::uint32_t skip = 0;  // how many more to skip
+  std::uint64_t noise = 0x9e3779b97f4a7c15;
+
+  void begin(Micros now) {
+    const std::int64_t is = now.count() / 1'000'000;
+    if (is == second) return;
+    second = is;
+    seen = skip = 0;
+  }
+
+  // The weight of the next event; 0: skip it.
+  std::uint32_t weigh() {
+    if (seen < UINT32_MAX) ++seen;
+    if (seen <= kAll) return 1;
+    if (skip > 0) {
+      --skip;
+      return 0;
+    }
+    const std::uint32_t weight = seen <= kMany ? 16 : 64;
+    noise ^= noise << 13;
+    noise ^= noise >> 7;
+    noise ^= noise << 17;
+    skip = static_cast<std::uint32_t>(noise >> 33) % (2 * weight - 1);
+    return weight;
+  }
+};
 
 class Watch {
  public:
@@ -38,6 +73,7 @@ class Watch {
     std::uint32_t rule = 0;
     std::string_view key{};
     bool is_denied = false;
+    bool is_hit = true;  // false: the hit was added before, and was denied after all
   };
   // One result of find(): `count` is of hits or of denials, as requested.
   struct Found {
@@ -54,8 +90,6 @@ class Watch {
   // How many events this one counts for; 0: do not add it.
   std::uint32_t weigh(Micros now) noexcept;
   void add(std::span<const Met> met, std::uint32_t weight, Micros now) noexcept;
-  // Corrects an event that was added before: it was denied after all.
-  void add_denial(const Met& met, std::uint32_t weight, Micros now) noexcept;
   // Many events of one rule; chooses which of them to look at.
   void add_many(std::uint32_t rule, std::span<const Charge> charges, std::span<const Result<Decision>> answers,
                 Micros now) noexcept;
@@ -96,7 +130,7 @@ class Watch {
 
   const std::uint64_t secret_;
   const Micros began_;
-  std::unique_ptr<std::array<Stripe, kStripes>> stripes_;
+  std::unique_ptr<std::array<Stripe, base::kStripes>> stripes_;
 };
 
-}  // namespace weir
+}  // namespace weir::usage

@@ -1,8 +1,10 @@
-# What tests/model.sh and tests/model_long.sh share: exhaustive searches of the model, two at a time, one line each.
+# Helpers of tests/model.sh and tests/model_long.sh: exhaustive searches of the model, two at a time, one line of output
+# each.
 #
-# A search says what it must find: `nothing`, or the name of the property that falls (table.pml names them;
-# `nobody_waits` is the search for cycles). A search that was cut short has found nothing out, and fails.
-# To see how something falls: in an empty folder, with the flags of its line,
+# A search states what it must find: `nothing`, or the name of the property that a bug breaks. table.pml names the
+# properties; `nobody_waits` is the search for cycles. A search that was cut short fails. To see how a property breaks:
+# in an empty folder, with the flags of its line,
+#
 #   spin FLAGS -a .../table.pml && gcc -DSAFETY -DVECTORSZ=1024 -o pan pan.c && ./pan -m400000
 #   spin FLAGS -t -p -g .../table.pml
 set -u

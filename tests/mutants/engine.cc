@@ -1,6 +1,5 @@
 // The C++ arithmetic, mutated: compiled by mutants_test.cc into a library of its own, with a folder of mutated headers
-// in front of the real ones. Everything but the one function stays inside, or the program's own arithmetic would be
-// used.
+// before the real ones. The library exports only one function, or the program's own arithmetic would be used.
 
 #include "cell_engine.h"
 

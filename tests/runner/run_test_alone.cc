@@ -1,15 +1,15 @@
 // Runs one test as a child, and fails it if a process that it started is left when it ends: `run_test_alone
 // COMMAND...`.
 //
-// It is the subreaper of everything below it, so a process whose parent ended becomes its own child and cannot get
-// lost, whether it made a session of its own, dropped its environment or renamed itself. A process that is about to end
-// gets some seconds for it, since a busy machine is slow; what is still there after them is named and killed.
+// It is the subreaper of everything below it, so a process whose parent ended becomes its own child: it cannot escape
+// by a new session, environment or name. A process that is about to end gets some seconds; what is still there is named
+// and killed.
 //
-// ctest kills with SIGKILL what takes too long, and a terminal interrupts it. So there are two processes: the one that
-// ctest started only waits, and the one below it, which does all else, ends everything when the first is gone.
+// ctest sends SIGKILL to a test that takes too long, and a terminal interrupts it. So there are two processes: ctest
+// starts one that only waits, and the other, which does all else, ends everything when the first is gone.
 //
-// Its exit code is that of the test. With WEIR_TEST_TIMES, a line is added to that file: seconds that passed, seconds
-// of processor time of the test and of all that it waited for, and the command. One thread.
+// Its exit code is that of the test. With WEIR_TEST_TIMES, it adds a line to that file: elapsed seconds, seconds of
+// processor time of the test and its children, and the command. One thread.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

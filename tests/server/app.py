@@ -1,7 +1,7 @@
-# The application behind a gateway, for the tests of gateways: it answers with what reached it.
+# The application behind a gateway, for the tests of gateways: it answers with the request that it received.
 #
-# Prints its port, then serves until it is ended. Each answer tells the method, the path, the bytes of the body and the
-# headers that came, one a line; it has a header of its own, so that a test sees that both sides' headers arrive.
+# Prints its port, then serves until it is ended. Each answer has the method, the path, the bytes of the body and the
+# headers that came, one a line. It also has a header of its own, so a test sees that the headers of both sides arrive.
 import http.server
 
 

@@ -1,4 +1,4 @@
-"""Somebody who asks one check after the other while others put the server under load: called by overload_long.sh.
+"""A client that sends one check after the other while others put the server under load: called by overload_long.sh.
 
 ask_on.py PORT SECONDS
 

@@ -9,7 +9,6 @@ connections meanwhile how many there were, how many failed, and the slowest hund
 same slowest hundredth in the second before, without an attack. Both are medians of the rounds.
 """
 import json
-import os
 import select
 import socket
 import statistics
@@ -17,6 +16,8 @@ import struct
 import subprocess
 import sys
 import time
+
+from processor_time import processor_seconds
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RESET, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
@@ -193,14 +194,6 @@ class Bystander:
         """(calls, failed ones, the slowest hundredth in microseconds); what is not answered by the end has only waited"""
         outcome = json.loads(self.process.communicate(timeout=60)[0])
         return outcome["checks"], outcome["errors"], outcome["p99_ns"] // 1000
-
-
-def processor_seconds(pid):
-    total = 0
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
-            total += int(file.read().split()[0])
-    return total / 1e9
 
 
 def attack_once(name, port, count):

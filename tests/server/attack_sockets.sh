@@ -1,19 +1,19 @@
-# Clients that take their time, their memory or their descriptors: slow senders, who never reads, more connections than
-# descriptors, many idle ones, resets by the thousand. attack_sockets_long.sh does the same with the full numbers.
+# Clients that take time, memory or descriptors: slow senders, clients that never read, more connections than
+# descriptors, many idle connections, thousands of resets. attack_sockets_long.sh uses the full numbers.
 source "$(dirname "$0")/lib.bash"
 slow=${slow:-200} patience=${patience:-3} idle=${idle:-2000} active=${active:-200} resets=${resets:-10000}
 crowd=${crowd:-1000}
-attack() { timeout 600 python3 "$(dirname "$0")/attack_sockets.py" "$@" 2>&1; }
+attack() { timeout 600 "$python" "$(dirname "$0")/attack_sockets.py" "$@" 2>&1; }
 # value NAME TEXT: of NAME=VALUE in the text.
 value() { sed -n "s/^$1=//p" <<<"$2"; }
-# asks CONNECTIONS SECONDS: two thousand times a second in all; what the bench says.
+# asks CONNECTIONS SECONDS: what the bench prints for two thousand checks a second in all.
 asks() {
   "$program" bench --resp 127.0.0.1:"$resp_port" --connections "$1" --pipeline 1 --rate 2000 --keys 1000 \
     --warmup 0.3 --seconds "$2" --json
 }
-p99_us() { sed 's/.*"p99_ns": \([0-9]*\).*/\1/' <<<"$1" | awk '{print int($1 / 1000)}'; }
+p99_us() { echo $(($(number p99_ns "$1") / 1000)); }
 
-# Slow senders, who are given some seconds for a header; and what others wait before and while they are there.
+# Slow senders, which have some seconds for a header. Other clients are measured before and beside them.
 start_server --header-timeout "$patience"
 calm=$(p99_us "$(asks 4 1.5)")
 attack slow "$slow" "$http_port" "$grpc_port" "$resp_port" >"$work/slow" &
@@ -28,20 +28,20 @@ for protocol in http grpc resp; do
   took "slow: seconds of $protocol" "$(value $protocol "$told")" $((patience + 1)).25
   counts_refused slow "$protocol" slow "$slow"
 done
-has "slow: others are served" '"errors": 0, "unanswered": 0' "$others"
-took "slow: p99 of others in us (alone $calm)" "$(p99_us "$others")" $((2 * calm + 1000))
+has "slow: other clients are served" '"errors": 0, "unanswered": 0' "$others"
+took "slow: p99 of other clients in us (alone $calm)" "$(p99_us "$others")" $((2 * calm + 1000))
 kill "$pid"
 
-# Sixty who never read. Each may leave a MiB unread; beyond 4 MiB for all they are cut off, and counted. The bound has
-# room for what a turn of each thread gathers; without the cap it is twice as much.
+# Sixty clients that never read. Each may leave a MiB unread; beyond 4 MiB for all, the server disconnects and counts
+# them. The bound on memory includes what a turn of each thread collects. Without --buffers, it would be twice as much.
 start_server --write-timeout 2 --buffers 4
 redis ping >/dev/null
 before=$(rss_kib "$pid")
 told=$(attack unread 60 "$resp_port")
-is "unread: all are cut off" 60 "$(value cut "$told")"
+is "unread: all are disconnected" 60 "$(value cut "$told")"
 took "unread: seconds until then" "$(value seconds "$told")" 20
 most=$(awk '/^VmHWM/{print $2}' "/proc/$pid/status")
-at_most "unread: KiB more than before" $((most - before)) $((32 * 1024))
+at_most "unread: more KiB than before" $((most - before)) $((32 * 1024))
 still_answers "unread"
 counts_refused "unread, in all" resp buffers 1
 
@@ -49,21 +49,16 @@ counts_refused "unread, in all" resp buffers 1
 told=$(attack leave "$resets" "$pid" "$resp_port")
 is "resets: it still accepts" 1 "$(value answered "$told")"
 took "resets: seconds until all descriptors are back" "$(value back_seconds "$told")" 1
-at_most "resets: descriptors more" "$(value more "$told")" 1
+at_most "resets: more descriptors than before" "$(value more "$told")" 1
 kill "$pid"
 
 # More connections than descriptors.
-limited=$work/limited
-printf '#!/bin/bash\nulimit -n 256\nexec "%s" "$@"\n' "$program" >"$limited"
-chmod +x "$limited"
-unlimited=$program program=$limited
-start_server --threads 1
-program=$unlimited
+start_with_descriptors 256 --threads 1
 told=$(attack crowd "$crowd" "$pid" "$resp_port" "$admin_port")
 is "crowd: the admin port answers meanwhile" 1 "$(value admin "$told")"
-is "crowd: who came first is served" yes "$([ "$(value served "$told")" -ge 5 ] && echo yes)"
+is "crowd: the first client is served" yes "$([ "$(value served "$told")" -ge 5 ] && echo yes)"
 took "crowd: percent of a core" "$(value percent "$told")" 10
-is "crowd: when they leave, others come in" 1 "$(value again "$told")"
+is "crowd: when they disconnect, another client can connect" 1 "$(value again "$told")"
 took "crowd: seconds until then" "$(value again_seconds "$told")" 0.1
 kill "$pid"
 
@@ -78,8 +73,8 @@ is "idle: all $idle were served" "served=$idle" "$line"
 told=$(asks "$active" 1.5)
 has "idle: $active active ones are answered" '"errors": 0, "unanswered": 0' "$told"
 took "idle: p99 of $active active ones in us (100 alone: $calm)" "$(p99_us "$told")" $((2 * calm + 1000))
-at_most "idle: KiB more than before" $(($(rss_kib "$pid") - base)) $((100 * 1024))
+at_most "idle: more KiB than before" $(($(rss_kib "$pid") - base)) $((100 * 1024))
 echo >&"${waiting[1]}"
 IFS= read -r -t 30 -u "${waiting[0]}" line
-is "idle: and are still connected" "open=$idle" "$line"
+is "idle: they are still connected" "open=$idle" "$line"
 finish

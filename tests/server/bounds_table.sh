@@ -1,5 +1,5 @@
-# The table of bounds in docs/operate.md is what `weir serve --help` says: every flag, with its default.
-# The texts are compared; no server is needed.
+# The table of bounds in docs/operate.md has every flag of `weir serve --help`, with its default. Compares texts; needs
+# no server.
 source "$(dirname "$0")/lib.bash"
 table=$(sed -n '/^## Bounds and overload/,/^## /p' "$2/docs/operate.md" |
   sed -n 's/^| `\(--[a-z-]*\)` | \([a-z0-9]*\) |.*/\1 \2/p' | sort)

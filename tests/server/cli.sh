@@ -1,5 +1,5 @@
-# The command line: help that leads with examples, the version, and what is told to those who mistype.
-# Exit codes are 0 for done, 1 for could not, 2 for not understood.
+# The command line: help that starts with examples, the version, and hints for mistyped words. Exit codes: 0 done, 1
+# failed, 2 not understood.
 source "$(dirname "$0")/lib.bash"
 
 run() { timeout 600 "$program" "$@" 2>&1; }
@@ -14,18 +14,8 @@ has "serve --help" "--keys" "$(run serve --help)"
 is "version and --version agree" "$(run version)" "$(run --version)"
 is "and look like a version" yes "$(run version | grep -Eqx 'weir [0-9]+\.[0-9]+\.[0-9]+' && echo yes)"
 
-# ends_with_hint CODE PART ARGUMENTS...: this exit code and this hint, in one line.
-ends_with_hint() {
-  local expected=$1 part=$2 out code
-  shift 2
-  out=$(run "$@")
-  code=$?
-  is "weir $*: exit code" "$expected" "$code"
-  has "weir $*: hint" "$part" "$out"
-  is "weir $*: one line" 1 "$(wc -l <<<"$out")"
-}
-mistaken() { ends_with_hint 2 "$@"; }
-refused() { ends_with_hint 1 "$@"; }
+mistaken() { refuses 2 "$@"; }
+refused() { refuses 1 "$@"; }
 mistaken "Did you mean weir serve?" srve
 mistaken "Did you mean weir version?" verison
 mistaken "See weir --help" frobnicate
@@ -43,7 +33,7 @@ refused "leave out the scheme" serve --resp redis://127.0.0.1:6380
 refused "--grpc: '' is not an address" serve --grpc ''
 refused "a non-loopback address requires --admin-token-file" serve --admin 0.0.0.0:8082
 refused "write memory, or the URL of a Redis" serve --store disk
-refused "Write redis://, rediss://" serve --store mysql://127.0.0.1
+refused "with TLS rediss://" serve --store mysql://127.0.0.1
 refused "cannot be opened" serve --password-file /nowhere/password
 refused "/nowhere/weir.state" serve --state /nowhere/weir.state
 

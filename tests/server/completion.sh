@@ -1,5 +1,5 @@
-# What bash completes is asked of bash: commands, options, the words that some take, and files where a file is meant.
-# Whatever the help of a command names, completion knows.
+# Asks bash what it completes: commands, options, words of a few, and files where an option takes a file. Completion
+# knows everything that the help of a command names.
 source "$(dirname "$0")/lib.bash"
 
 "$program" completion bash >"$work/weir.bash"

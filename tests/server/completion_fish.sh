@@ -1,7 +1,6 @@
-# What fish completes is asked of fish: commands, options, words, files.
-# Skipped by name where fish cannot be had.
+# What fish completes: commands, options, words, files. Skipped, with a message, where fish is not
+# available.
 source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/fetch.bash"
 provide fish
 
 export HOME=$work XDG_CONFIG_HOME=$work XDG_DATA_HOME=$work
@@ -10,7 +9,7 @@ is "fish can read it" "" "$(timeout 600 "$fish" --no-execute "$work/weir.fish" 2
 touch "$work/rules.yaml"
 cd "$work" || exit 1
 
-# typed TEXT: what fish offers behind it. A fish that was unpacked must be told where its functions are.
+# typed TEXT: what fish offers behind it. A fish that was unpacked needs the path of its functions.
 functions=$cache/fish/usr/share/fish/functions
 typed() {
   timeout 600 "$fish" --no-config -c "test -d $functions; and set fish_function_path $functions

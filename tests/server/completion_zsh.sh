@@ -1,13 +1,12 @@
-# zsh can read its completions, and each command has a function that hands its options to _arguments.
-# Skipped by name where zsh cannot be had.
+# zsh can read its completions, and each command has a function that gives its options to _arguments. Skipped, with a
+# message, where zsh is not available.
 source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/fetch.bash"
 provide zsh
 
 "$program" completion zsh >"$work/_weir"
 is "zsh can read it" "" "$(timeout 600 "$zsh" -n "$work/_weir" 2>&1)"
 
-# What stands in for zsh's own functions tells what it was given; outside of a line editor they cannot run.
+# These replace functions of zsh that run only in its line editor. They print their arguments.
 cat >"$work/ask.zsh" <<'ZSH'
 _arguments() { print -rl -- "$@"; state=$wanted; line=($word); }
 _describe() { print -rl -- "${(@P)2}"; }

@@ -42,7 +42,7 @@ def corpus(folder):
 
 def variant(rng, seeds):
     data = bytearray(rng.choice(seeds))
-    kind = rng.randrange(6)
+    kind = rng.randrange(8)
     if kind == 0:
         del data[rng.randrange(len(data) + 1):]
     elif kind == 1:
@@ -52,9 +52,14 @@ def variant(rng, seeds):
             if data:
                 data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     elif kind == 3:
-        data = bytearray(rng.randbytes(rng.randrange(300)))
+        data = rng.randbytes(rng.randrange(3000)) + rng.choice((b"", b"\r\n\r\n"))
     elif kind == 4:
         data = data * rng.randrange(1, 20)
+    elif kind == 5:
+        body = rng.randbytes(rng.randrange(3000))
+        data = b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    elif kind == 6:
+        data = b"*3\r\n$11\r\nCL.THROTTLE\r\n%s\r\nQUIT\r\n" % rng.randbytes(rng.randrange(3000))
     return bytes(data[:65536])
 
 
@@ -83,7 +88,7 @@ def main():
         try:
             for _ in range(count // 8):
                 throw(rng.choice(ports), variant(rng, seeds))
-        except Exception as error:  # told by the main thread
+        except Exception as error:  # reported by the main thread
             failures.append(f"{type(error).__name__}: {error}")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]

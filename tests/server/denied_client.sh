@@ -1,5 +1,5 @@
-# What a client learns from a denial: the limit that denies it and no other rule, in the body and in the header fields,
-# whichever way it came; what passes tells it no more. `answers: {limits: all}` lists all of them.
+# What a denial shows a client: the limit that denies it and no other rule, in the body and in the headers, on every
+# listener. A response that passes says no more. `answers: {limits: all}` lists all limits.
 source "$(dirname "$0")/lib.bash"
 rules() {
   cat <<YAML
@@ -25,27 +25,27 @@ rules 'hold_max: 1s' >"$work/weir.yaml"
 start_server --config "$work/weir.yaml"
 first=$(auth 192.0.2.1)
 has "forward-auth: it passes" "HTTP/1.1 200" "$first"
-is "and tells of one limit" "secret-empty: 2/year" "$(seen "$first")"
+is "and shows one limit" "secret-empty: 2/year" "$(seen "$first")"
 auth 192.0.2.1 >/dev/null
 denied=$(auth 192.0.2.1)
 has "forward-auth: denied" "HTTP/1.1 429" "$denied"
-is "it names what denies" 1 "$(seen "$denied" | tr ',' '\n' | wc -l)"
+is "it names only the limit that denies" 1 "$(seen "$denied" | tr ',' '\n' | wc -l)"
 is "and is a problem that programs can read" yes \
-  "$(tail -n1 <<<"$denied" | python3 -c 'import json, sys
+  "$(tail -n1 <<<"$denied" | "$python" -c 'import json, sys
 d = json.load(sys.stdin); assert len(d["limits"]) == len(d["violated-policies"]) == 1; print("yes")')"
 for _ in 1 2; do check 192.0.2.2 >/dev/null; done
 denied=$(check 192.0.2.2)
 has "POST /v1/check: denied" "HTTP/1.1 429" "$denied"
-is "it names what denies" 1 "$(seen "$denied" | tr ',' '\n' | wc -l)"
+is "it names only the limit that denies" 1 "$(seen "$denied" | tr ',' '\n' | wc -l)"
 denied=$(reserve 192.0.2.2)
 has "POST /v1/reserve: denied" "HTTP/1.1 429" "$denied"
-is "it names what denies" 1 "$(seen "$denied" | tr ',' '\n' | wc -l)"
+is "it names only the limit that denies" 1 "$(seen "$denied" | tr ',' '\n' | wc -l)"
 passed=$(check 192.0.2.3)
-is "what passes lists all limits" "$all" "$(seen "$(tail -n1 <<<"$passed")")"
-is "but not in the fields that are passed on" 1 "$(seen "$(headers "$passed")" | tr ',' '\n' | wc -l)"
+is "an allowed check lists all limits" "$all" "$(seen "$(tail -n1 <<<"$passed")")"
+is "but its headers show one limit" 1 "$(seen "$(headers "$passed")" | tr ',' '\n' | wc -l)"
 rls=$(curl -s -m 60 "$http/json" -d '{"domain":"d","descriptors":[{"entries":[{"key":"path","value":"/login"},
   {"key":"remote_address","value":"192.0.2.2"}]}]}')
-is "as Envoy is answered: one limit" 1 "$(seen "$rls" | tr ',' '\n' | wc -l)"
+is "the answer to Envoy: one limit" 1 "$(seen "$rls" | tr ',' '\n' | wc -l)"
 is "Redis clients: one limit" "login" \
   "$(redis WEIR.CHECK path /login ip 192.0.2.2 | grep -o 'login\|secret[a-z-]*' | sort -u)"
 

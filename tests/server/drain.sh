@@ -1,39 +1,38 @@
-# SIGTERM under load: first it says that it is not ready and goes on, then it lets nobody in and finishes what is in
-# flight. A load balancer that looks at /readyz sees no failure. A second signal ends it at once, whatever is in flight.
-# drain_long.sh does the same on a quiet machine, where there must be 5,000 requests a second.
+# SIGTERM under load: first the server reports that it is not ready and goes on, then it accepts no connections and
+# finishes the requests in flight. A load balancer that looks at /readyz sees no failure. A second signal ends it at
+# once. drain_long.sh does the same alone on the machine, with at least 5,000 requests a second.
 source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/fetch.bash"
 "$python" -c 'import grpc' 2>/dev/null || missing grpc "has no client here (needs python3-grpcio)"
 here=$2/tests/server
 body='{"key":"load","limit":"1000000/minute"}'
-status_of() { curl -s -m 60 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$1/$2"; }
+status_of() { code_of "http://127.0.0.1:$1/$2"; }
 is_unready() { [ "$(status_of "$1" readyz)" == 503 ]; }
-refuses() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+is_closed() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 told() { grep -q "$1" "$work/health"; }
 
 start_server --drain-delay 4s
 : >"$work/health"
 timeout 600 "$python" "$here/watch_health.py" "$grpc_port" watch >"$work/health" 2>"$work/err_health" &
-timeout 600 python3 "$here/new_connections.py" "$http_port" 1000 30 "$body" --keep 60 --ready "$admin_port" \
+timeout 600 "$python" "$here/new_connections.py" "$http_port" 1000 30 "$body" --keep 60 --ready "$admin_port" \
   >"$work/load" 2>"$work/err_load" &
 load=$!
-is "the watcher hears that it serves" yes "$(until_true 20 told '^SERVING' && echo yes)"
+eventually "the watcher receives SERVING" told '^SERVING'
 sleep 1
 is "ready, under load" "200 200" "$(status_of "$http_port" readyz) $(status_of "$admin_port" readyz)"
 kill -TERM "$pid"
 began=$(now_us)
 is "SIGTERM: not ready, at once" "yes yes" \
   "$(until_true 3 is_unready "$http_port" && echo yes) $(until_true 3 is_unready "$admin_port" && echo yes)"
-is "the watcher hears it" yes "$(until_true 2 told NOT_SERVING && echo yes)"
+eventually "the watcher receives NOT_SERVING" told NOT_SERVING
 answer=$(post "$body")
 has "but checks are answered" "HTTP/1.1 200 OK" "$answer"
 has "each as the last of its connection" "Connection: close" "$answer"
 is "and it is alive" 200 "$(status_of "$http_port" livez)"
-is "then nobody is let in" yes "$(until_true 10 refuses "$http_port" && echo yes)"
+eventually "then it accepts no connections" is_closed "$http_port"
 wait "$load"
 load=$(cat "$work/load")
 echo "      $load"
-has "nobody noticed" "failed=0 " "$load"
+has "no client sees a failure" "failed=0 " "$load"
 pace "requests a second" "$(sed 's/.*answers_a_second=\([0-9]*\).*/\1/' <<<"$load")" 5000
 wait "$pid"
 is "exit code 0" 0 $?
@@ -43,17 +42,14 @@ is "the watcher's stream was ended" UNAVAILABLE "$(until_true 5 told UNAVAILABLE
 # The delay is a setting; SIGINT has none.
 start_server --drain-delay 10min
 began=$(now_us)
-kill -INT "$pid"
-wait "$pid"
-is "SIGINT: exit code" 0 $?
+ends_well "SIGINT: exit code" INT
 took "SIGINT does not wait: seconds" "$(seconds_since "$began")" 1
 # stop_twice NAME CODE: SIGTERM waits, a second one does not.
 stop_twice() {
   kill -TERM "$pid"
-  is "$1: SIGTERM waits" yes "$(until_true 20 is_unready "$http_port" && echo yes)"
+  eventually "$1: SIGTERM waits" is_unready "$http_port"
   began=$(now_us)
-  kill -TERM "$pid"
-  wait "$pid"
+  stop_server
   is "$1: a second signal: exit code" "$2" $?
   took "$1: it does not wait: seconds" "$(seconds_since "$began")" 1
 }
@@ -72,20 +68,16 @@ begin_request
 timeout 600 "$program" bench --resp "127.0.0.1:$resp_port" --rate 5000 --connections 20 --seconds 20 \
   >"$work/bench" 2>&1 &
 load=$!
-metrics() { curl -s -m 60 "http://127.0.0.1:$admin_port/metrics"; }
-has_load() { [ "$(metrics | sed -n 's/^weir_requests_total{protocol="resp"} //p')" -gt 5000 ]; }
+has_load() { [ "$(metric 'weir_requests_total{protocol="resp"}')" -gt 5000 ]; }
 until_true 20 has_load || is "there is load" yes no
-stop_twice "under load" 1  # the exit code tells of who was left
+stop_twice "under load" 1  # a request was left without an answer
 kill "$load" 2>/dev/null
 exec {half}>&-
 
 # What is in flight is waited for, up to --drain-max.
 start_server --drain-delay 0 --drain-max 1
 begin_request
-kill -TERM "$pid"
-wait "$pid"
+stop_server
 is "a client that never ends its request: exit code" 1 $?
-out=$("$program" serve --drain-delay soon 2>&1)
-is "what is no time is refused: exit code" 1 $?
-has "  and told so" "--drain-delay: 'soon' is not a time of up to a day; write it like 500ms, 5s or 2min" "$out"
+refuses 1 "--drain-delay: 'soon' is not a time of up to a day; write it like 500ms, 5s or 2min" serve --drain-delay soon
 finish

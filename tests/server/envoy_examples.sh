@@ -1,7 +1,6 @@
-# What envoyproxy/ratelimit publishes itself, its examples, the files of its README and those of its own tests, and
-# many damaged ones: Weir takes what the service's own checker takes, and refuses what it refuses.
-# The seed of what is damaged is printed; WEIR_SEED repeats it, WEIR_FILES is how many.
-source "$(dirname "$0")/lib.bash"
+# What envoyproxy/ratelimit publishes: its examples, the files of its README and of its tests, and many damaged ones.
+# Weir accepts and refuses the same files as the service's own checker. The seed of the damage is printed; WEIR_SEED
+# repeats it, WEIR_FILES sets the number.
 source "$(dirname "$0")/gateway.bash"
 provide reference_source
 provide reference_check
@@ -27,7 +26,7 @@ start_server --envoy "$reference_source/examples/ratelimit/config"
 ask() { curl -s -m 60 -o /dev/null -w '%{http_code} ' "$http/json" -d "$1"; }
 one='{"domain":"rl","descriptors":[{"entries":[{"key":"source_cluster","value":"proxy"},'
 one+='{"key":"destination_cluster","value":"mock"}]}]}'
-is "the example's limit of one a minute holds" "200 429 " "$(ask "$one"; ask "$one")"
+is "the example's limit of one a minute applies" "200 429 " "$(ask "$one"; ask "$one")"
 
 # takes FOLDER: what the service's checker says of it, and what Weir does.
 takes() {
@@ -63,5 +62,5 @@ sed 's/^/      /' <<<"$answer"
 is "each is taken by both or refused by both" 0 "$status"
 # A Weir that takes everything would be noticed.
 answer=$("${accept[@]}" "$reference_check" /bin/true "$work" "$seed" 40 "$generation" 2>&1)
-is "whoever takes everything is noticed" 1 "$?"
+is "a program that accepts everything is noticed" 1 "$?"
 finish

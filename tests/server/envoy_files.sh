@@ -1,5 +1,5 @@
-# The files of Envoy's rate limit service as they are: what a running server makes of them over POST /json and gRPC, how
-# it reads them again, and what it says about bad ones. Limits are per year, so that no window ends meanwhile.
+# The files of Envoy's rate limit service: how a running server applies them over POST /json and gRPC, reloads them, and
+# reports bad ones. Limits are per year, so no window ends during the test.
 source "$(dirname "$0")/lib.bash"
 
 dir=$work/config
@@ -46,7 +46,7 @@ left() { ask "$(entries "$@")" | grep -o '"limitRemaining":[0-9]*' | cut -d: -f2
 
 is "a value counts for itself" "OK OK OVER_LIMIT OK" "$(code user a) $(code user a) $(code user a) $(code user b)"
 answer=$(ask "$(entries user vip)")
-has "the limit that is named is told" '"currentLimit":{"requestsPerUnit":5,"unit":"YEAR","name":"vip"}' "$answer"
+has "the answer names the limit" '"currentLimit":{"requestsPerUnit":5,"unit":"YEAR","name":"vip"}' "$answer"
 has "what remains" '"limitRemaining":4' "$answer"
 seconds=$(grep -o '"durationUntilReset":"[0-9]*s' <<<"$answer" | grep -o '[0-9]*')
 now=$(date +%s)
@@ -54,7 +54,7 @@ drift=$((31536000 - now % 31536000 - seconds))
 is "the window ends with the unit ($drift s off)" yes "$([ "${drift#-}" -le 60 ] && echo yes)"
 is "a shared wildcard is one count" "OK OK OVER_LIMIT" "$(code path /api/a) $(code path /api/b) $(code path /api/c)"
 is "depth must be equal" "OK OK OVER_LIMIT" "$(code tenant t) $(code tenant t user u) $(code tenant t user u)"
-is "no limit is about it" '{"code":"OK"}' "$(ask "$(entries other x)" | grep -o '{"code":"OK"}')"
+is "no limit applies" '{"code":"OK"}' "$(ask "$(entries other x)" | grep -o '{"code":"OK"}')"
 is "unlimited" 4294967295 "$(left open x)"
 is "in shadow" "OK OK" "$(code shadow x) $(code shadow x)"
 is "nothing per year" OVER_LIMIT "$(code all x)"
@@ -85,7 +85,6 @@ else
 fi
 
 # Metrics.
-metric() { curl -s -m 60 "http://127.0.0.1:$admin_port/metrics" | sed -n "s/^$1 //p"; }
 hits() { metric "weir_envoy_hits_total{domain=\"edge\",descriptor=\"$1\",result=\"$2\"}"; }
 is "over the limit" 2 "$(hits all over_limit)"
 is "in shadow, counted" 1 "$(hits shadow shadow_mode)"
@@ -120,11 +119,11 @@ small new 10 >"$dir/new.yaml"
 echo 'descriptor: []' >>"$dir/new.yaml"
 until_true 20 has_failed "$before" || is "a bad file is counted" yes no
 is "a bad file changes nothing" 8 "$(limit_of new)"
-has "it is told, with its place" "new.yaml:4:1: unknown key 'descriptor', did you mean" "$(cat "$work/err0")"
+has "the log has it with its place" "new.yaml:4:1: unknown key 'descriptor', did you mean" "$(cat "$work/err0")"
 rm "$dir/new.yaml"
 comes "a file is removed" new ""
-is "the others stay" 9 "$(limit_of below)"
-is "what was spent stays spent" OVER_LIMIT "$(code user a)"
+is "the other files stay" 9 "$(limit_of below)"
+is "what was used stays used" OVER_LIMIT "$(code user a)"
 
 # The kill switch, and a ban; there is no config.
 admin() {
@@ -135,7 +134,7 @@ is "the kill switch lifts all" OK "$(code user a)"
 admin kill-switch '{"on":false,"reason":"test"}'
 is "and puts them back" OVER_LIMIT "$(code user a)"
 admin keys/ban '{"user":"c","for":"1h","reason":"test"}'
-is "a ban holds" "OVER_LIMIT OK" "$(code user c) $(code user d)"
+is "a ban is in effect" "OVER_LIMIT OK" "$(code user c) $(code user d)"
 
 # The whole folder behind a link, which is swapped; SIGHUP without watching; by the config; as one file.
 mkdir "$work/v1" "$work/v2"
@@ -154,33 +153,26 @@ start_server --envoy "$work/v1/d.yaml" --no-watch
 is "one file" 1 "$(limit_of d)"
 small d 3 >"$work/v1/d.yaml"
 sleep 1
-is "--no-watch: nothing by itself" 1 "$(limit_of d)"
+is "--no-watch: the server does not read it" 1 "$(limit_of d)"
 kill -HUP "$pid"
 comes "SIGHUP" d 3
 
 # weir validate reads them, too.
 printf 'import: {envoy: v1}\n' >"$work/weir.yaml"
-has "validated" "0 rules, 1 limit from Envoy's files, valid" "$("$program" validate "$work/weir.yaml" 2>&1)"
+prints "validated" "0 rules, 1 limit from Envoy's files, valid" weir validate "$work/weir.yaml"
 sed -i 's/year/fortnight/' "$work/v1/d.yaml"
-has "validated: bad" "v1/d.yaml:3:33: unknown unit 'fortnight'" "$("$program" validate "$work/weir.yaml" 2>&1)"
+prints "validated: bad" "v1/d.yaml:3:33: unknown unit 'fortnight'" weir validate "$work/weir.yaml"
 sed -i 's/fortnight/year/' "$work/v1/d.yaml"
 
 # What is refused at the start.
-refused() {
-  local name=$1 part=$2
-  shift 2
-  out=$(timeout 600 "$program" serve --http 127.0.0.1:0 --grpc off --resp off --admin off "$@" 2>&1)
-  is "$name: refused" 1 $?
-  has "$name: why" "$part" "$out"
-}
 small d x >"$work/v2/d.yaml"
-refused "a bad file" "v2/d.yaml:3:" --envoy "$work/v2"
-refused "no folder" "cannot be opened" --envoy "$work/nowhere"
+serves_not "v2/d.yaml:3:" --envoy "$work/v2"
+serves_not "cannot be opened" --envoy "$work/nowhere"
 mkdir "$work/empty"
-refused "an empty folder" "contains no .yaml, .yml or .json file" --envoy "$work/empty"
+serves_not "contains no .yaml, .yml or .json file" --envoy "$work/empty"
 small d 1 >"$work/empty/a.yaml"
 small d 1 >"$work/empty/b.yaml"
-refused "a domain twice" "b.yaml:1:9: the domain 'd' is in" --envoy "$work/empty"
-refused "two folders" "remove one of them" --envoy "$work/v1" --config "$work/weir.yaml"
-refused "an algorithm that is none" "--envoy-algorithm: " --envoy "$work/v1" --envoy-algorithm concurrency
+serves_not "b.yaml:1:9: the domain 'd' is in" --envoy "$work/empty"
+serves_not "remove one of them" --envoy "$work/v1" --config "$work/weir.yaml"
+serves_not "--envoy-algorithm: " --envoy "$work/v1" --envoy-algorithm concurrency
 finish

@@ -1,9 +1,9 @@
-"""What envoyproxy/ratelimit answers, by the files it was given: plain, slow, and itself held to the real service.
+"""A model of what envoyproxy/ratelimit answers with given files: plain, slow, and compared with the real service.
 
 Used by envoy_reference.py. A domain is the tree of its YAML. `January` and `July` are the two generations of the
 service: since July, `*` may stand anywhere and not only at the end, and a request is over its limit if all of its
-quota descriptors are. Weir answers as July does, but for the differences that `Weir` lists. One descriptor's counter
-is named by what is really counted; the service's own name of it in Redis can be that of another counter, too.
+quota descriptors are. Weir answers as July does, except for the differences that `Weir` lists. A counter of the model
+is named by what it counts. In Redis, the service can use the same name for two counters.
 """
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ UNLIMITED = 4294967295
 
 @dataclass
 class Found:
-    """The limit that holds a descriptor."""
+    """The limit that applies to a descriptor."""
     per_unit: int
     unit: str
     name: str = ""
@@ -31,7 +31,7 @@ class Found:
 
 @dataclass
 class Charge:
-    """What one descriptor asks of one counter."""
+    """What one descriptor charges to one counter."""
     counter: tuple
     redis_key: str
     hits: int
@@ -83,7 +83,7 @@ def step(nodes, key, value, anywhere):
 
 
 def find(domain, descriptor, anywhere):
-    """None if nothing holds the descriptor."""
+    """None if no limit applies to the descriptor."""
     entries = [(entry["key"], entry.get("value", "")) for entry in descriptor["entries"]]
     plain = tuple(value for _, value in entries)
     if limit := descriptor.get("limit"):
@@ -114,7 +114,7 @@ def hits_of(request, descriptor):
 
 
 def held(domain, request, anywhere):
-    """For each descriptor: what holds it, after some limits have replaced others."""
+    """For each descriptor the limit that applies, after some limits have replaced others."""
     found = [find(domain, descriptor, anywhere) if domain else None for descriptor in request["descriptors"]]
     replaced = {name for one in found if one for name in one.replaces}
     return [None if one and not one.unlimited and one.name and one.name in replaced else one for one in found]
@@ -142,7 +142,7 @@ def status_without_count(charge):
 
 
 def charges_of(domain, request, now, anywhere):
-    """For each descriptor a charge; None if nothing holds it, what was found if that is unlimited."""
+    """For each descriptor a charge; None if no limit applies; the limit itself if it is unlimited."""
     return [charge_of(request, descriptor, found, now) if found and not found.unlimited else found
             for descriptor, found in zip(request["descriptors"], held(domain, request, anywhere))]
 
@@ -188,7 +188,7 @@ class January(July):
 class Weir:
     """Answers as July does, but for what follows from one verdict over all descriptors:
 
-    - Nothing of a denied request is charged, nor is it told so: what remains is without it.
+    - A denied request charges nothing, so what remains does not include it.
     - A limit in shadow, or a quota where another has room, is not charged by what does not fit it.
     - Counters never pass their limits, so hits of 0 ask whether one more would pass: `count > limit` would never be.
     """
@@ -217,7 +217,7 @@ class Weir:
         return answer
 
     def settle(self, charges, answer, counts, reference_counts):
-        """What both hold afterwards. The reference is put back to what Weir holds."""
+        """The counts of both afterwards. The counters of the reference are set to those of Weir."""
         for charge in answer.charged:
             counts[charge.counter] = counts.get(charge.counter, 0) + charge.hits
         reference_counts.clear()
@@ -274,8 +274,10 @@ def are_quotas_over(real, over):
 
 
 class Rules(Weir):
-    """Files that were imported as rules, of those that rules can say. Other names are told, and nothing in shadow.
-    A denied request is told of what others have spent: it got nothing of what remains."""
+    """Files that were imported as rules, as far as rules can express them.
+
+    Answers have other names, and no limit in shadow. The answer to a denied request says what other requests have used.
+    """
     files = envoy_configs.Rules
 
     def charges(self, domain, request, now):

@@ -1,5 +1,6 @@
-# What envoy_reference.sh and envoy_reference_long.sh do: writes files, starts the reference service and Weir on them,
-# and compares what they answer; then answers are spoiled, one of each kind, and the comparison has to notice.
+# The steps of envoy_reference.sh and envoy_reference_long.sh: writes files, starts the reference service and Weir on
+# them, and compares their answers. Then it falsifies one answer of each kind, and the comparison must notice.
+source "$(dirname "${BASH_SOURCE[0]}")/reference.bash"
 seed=${WEIR_SEED:-$RANDOM$RANDOM}
 domains=${WEIR_DOMAINS:-120}
 rounds=${WEIR_ROUNDS:-1}
@@ -50,6 +51,7 @@ generation=july has_reference=''
 if (provide reference && need_redis) >"$work/why_not"; then
   provide reference
   has_reference=yes
+  source "$(dirname "${BASH_SOURCE[0]}")/own_redis.bash"
   start_redis
   find_generation
   echo "the reference service is of the generation of $generation"
@@ -80,9 +82,9 @@ start_server --envoy "$work/files/config"
 for body in '' '{' '[]' '{"domain":""}' '{"domain":"domain-1"}' '{"domain":"domain-1","descriptors":[]}' \
   '{"domain":"domain-1","descriptors":[{"entries":[{"key":"a"}],"hitsAddend":-1}]}' \
   '{"domain":"domain-1","descriptors":[{"entries":[{"key":"a"}]}],"colour":"red"}'; do
-  is "refused by Weir: $body" 400 "$(curl -s -m 60 -o /dev/null -w '%{http_code}' "$http/json" -d "$body")"
-  [ ${#with_reference[@]} -eq 0 ] || is "refused by the reference: $body" 400 \
-    "$(curl -s -m 60 -o /dev/null -w '%{http_code}' "http://127.0.0.1:$reference_port/json" -d "$body")"
+  is "refused by Weir: $body" 400 "$(code_of "$http/json" -d "$body")"
+  [ ${#with_reference[@]} -eq 0 ] ||
+    is "refused by the reference: $body" 400 "$(code_of "http://127.0.0.1:$reference_port/json" -d "$body")"
 done
 
 # --- the comparison itself --------------------------------------------------------------------------------------------

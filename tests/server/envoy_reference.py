@@ -1,14 +1,16 @@
-"""Asks envoyproxy/ratelimit and Weir the same at the same time, and compares what they say. For envoy_reference.sh.
+"""Sends the same requests to envoyproxy/ratelimit and Weir, and compares the answers. For envoy_reference.sh.
 
 envoy_reference.py write FOLDER SEED DOMAINS january|july|rules    random files, one a domain
 envoy_reference.py ask SEED DOMAINS january|july|rules WEIR [REFERENCE REDIS] [--counting] [--spoil WHAT FIRST]
 
-WEIR, REFERENCE and REDIS are ports; without the last two Weir is held to the model alone, and with `rules` to that of
-files that were imported. Every answer has to be what
-the model says of its service, whole: status, codes, limits, what remains and when it begins anew. Since Weir charges a
-denied request nothing, the counters in Redis are set before each request to what Weir should hold. Services are asked
-within one second; where a window ended between the two, the rest of that domain is left out, and few may be.
-With --counting Weir counts what it denies, too, and the reference keeps its counters. --spoil changes one answer of Weir, which must not go unnoticed; it asks about the domains from FIRST on. Prints "failed: ..." lines and exits with 1.
+WEIR, REFERENCE and REDIS are ports. Without the last two, Weir is compared with the model alone; with `rules`, with the
+model of imported files. Each answer must be that of the model, whole: status, codes, limits, what remains, and when
+the window ends. Weir charges nothing for a denied request, so before each request the counters in Redis are set to what
+Weir should have counted. Both services are queried within one second. If a window ends between the two, the rest of
+that domain is left out; only few domains may be.
+
+With --counting, Weir charges denied requests, too, and the reference keeps its counters. --spoil changes one answer of
+Weir, and the comparison must notice it; it uses the domains from FIRST on. Prints "failed: ..." lines and exits with 1.
 """
 import collections
 import json

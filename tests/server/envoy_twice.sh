@@ -1,13 +1,13 @@
-# One Envoy with two doors, the same in everything but whom they ask: envoyproxy/ratelimit behind one, Weir behind the
-# other, both by the same files. The same requests through both show the client the same statuses and X-RateLimit-*.
+# One Envoy with two listeners that differ only in their rate limit service: envoyproxy/ratelimit or Weir, with the same
+# files. The same requests through both get the same statuses and X-RateLimit-*.
 #
-# The reference charges a denied request and Weir does not: its counters are put back after each denial. What Weir says
-# beyond it, Retry-After, RateLimit and a body, is held by envoy.sh. The seed is printed; WEIR_SEED repeats it.
-source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/gateway.bash"
+# The reference charges a denied request and Weir does not, so the test restores its counters after each denial. What
+# Weir adds, Retry-After, RateLimit and a body, is tested by envoy.sh. The seed is printed; WEIR_SEED repeats it.
 source "$(dirname "$0")/reference.bash"
 provide envoy
 provide reference
+need_redis
+source "$(dirname "$0")/own_redis.bash"
 seed=${WEIR_SEED:-$RANDOM$RANDOM}
 requests=${WEIR_REQUESTS:-80}
 echo "seed $seed, $requests requests (WEIR_SEED=$seed WEIR_REQUESTS=$requests repeats it)"
@@ -32,8 +32,8 @@ YAML
 
 user='{request_headers: {header_name: x-user, descriptor_key: user}}'
 path="{request_headers: {header_name: ':path', descriptor_key: path}}"
-# door NAME PORT: a listener that asks the cluster of that name.
-door() {
+# listener NAME PORT: a listener that queries the cluster of that name.
+listener() {
   cat <<YAML
   - name: $1
     address: {socket_address: {address: 127.0.0.1, port_value: $2}}
@@ -105,8 +105,8 @@ free_port to_reference to_weir
 {
   echo static_resources:
   echo '  listeners:'
-  door reference "$to_reference"
-  door weir "$to_weir"
+  listener reference "$to_reference"
+  listener weir "$to_weir"
   echo '  clusters:'
   cluster app "$app_port"
   cluster reference "$reference_grpc_port" http2
@@ -137,7 +137,7 @@ for n in $(seq "$requests"); do
   began=$(date +%s)
   by_reference=$(seen "$to_reference" "$where" "$who")
   by_weir=$(seen "$to_weir" "$where" "$who")
-  # A second that has passed in between changes what is told of the end of the window, and nothing else.
+  # If a second has passed in between, the time until the end of the window differs, and nothing else.
   if [ "$began" != "$(date +%s)" ]; then
     by_reference=${by_reference/x-ratelimit-reset: */} by_weir=${by_weir/x-ratelimit-reset: */}
   fi

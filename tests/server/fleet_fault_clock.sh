@@ -1,7 +1,6 @@
 # Clocks that disagree: servers whose wall clocks are 30 seconds apart share one limit as if they did not (F14), and the
 # clock of Redis jumps while they do (F15). Decisions are made on the clock of Redis, and deadlines on its offset to a
 # server's clock since boot, which is learnt from every answer.
-source "$(dirname "$0")/lib.bash"
 source "$(dirname "$0")/fleet_fault.bash"
 faketime=$(ls /usr/lib/*/faketime/libfaketimeMT.so.1 2>/dev/null | head -1)
 [ -n "$faketime" ] || { echo "skip  libfaketime is not here; ./dev setup brings it"; exit 77; }
@@ -59,7 +58,7 @@ spends "a bucket" a /refills 12 12
 spends "a log" a /slides 12 12
 
 echo "# F15 the clock of Redis jumps"
-# Just spent: nobody was denied, so nobody remembers a denial.
+# Uses up a key exactly: no check is denied, so no server caches a denial.
 spent_up() { is "all of $1" 12 "$(spend 4 "$1" "$2" 0 1 2)"; }
 spent_up b /refills
 spent_up b /slides

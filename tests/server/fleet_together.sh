@@ -1,31 +1,22 @@
-# Three servers on one Redis are asked at once, each for all that a limit lets through, in every algorithm: together
-# they let through what one server does that is asked for the same. In /v1/checks, as permits in flight and as
-# reservations.
+# Three servers on one Redis receive checks at the same moment, each for the whole limit, under every algorithm. In all
+# they admit what one server alone admits. Also with /v1/checks, permits in flight and reservations.
 #
-# A machine that stands still for a second makes a server answer by itself; what was asked then is asked once more.
-source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/own_redis.bash"
+# If the machine stands still for a second, a server decides without Redis. Such a try is repeated.
+source "$(dirname "$0")/fleet.bash"
 
 start_redis
-https=()
-for _ in 1 2 3; do
-  start_server --store "redis://127.0.0.1:$redis_port" --store-deadline 1000 --drain-delay 0
-  https+=("$http")
-done
+for _ in 1 2 3; do start_node --store-deadline 1000; done
 start_server --drain-delay 0
 alone_http=$http
-is_strict() {
-  [[ $(curl -s -m 60 "$1/v1/check" -d '{"key":"w","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]
-}
-for one in "${https[@]}"; do until_true 20 is_strict "$one" || is "a server asks Redis" yes no; done
+all_strict 0 1 2
 
-# admitted FILE...: in all of them; nothing if a server of the fleet answered by itself.
+# admitted FILE...: in all of them; nothing if a server of the fleet decided without Redis.
 admitted() {
   ! grep -qE '"decided_by":"(local|open|closed)"' "$@" && cat "$@" | grep -o '"allowed":true' | wc -l
 }
 
 # together NAME PATH BODY...: each body to each of the three at once, and all of them to the one that is alone, where
-# KEY and NODE in them are filled in. Tells what was admitted by each.
+# KEY and NODE in them are replaced. Compares what was admitted.
 together() {
   local name=$1 path=$2 count='' asking=() try node body
   shift 2
@@ -48,7 +39,7 @@ together() {
       curl -s -m 60 "$alone_http$path" -d "${body//NODE/$node}"
     done
   done >"$work/alone"
-  is "$name: as many as one server lets through" "$(admitted "$work/alone")" "$count"
+  is "$name: as many as one server admits" "$(admitted "$work/alone")" "$count"
   is "$name: which is the limit" "$limit" "$count"
   has "$name: by Redis" '"decided_by":"strict"' "$(cat "$work"/told-*)"
 }

@@ -1,5 +1,5 @@
-# Files that the server opens to write, and secrets that it reads: a file of another program stays as it is, a link is
-# not followed, what the server makes is for its user alone, and a secret that all may read is a warning.
+# Files that the server opens for writing, and secrets that it reads. It does not change a file of another program,
+# follows no link, makes its files for its own user, and warns of secrets that every user may read.
 source "$(dirname "$0")/lib.bash"
 command -v sqlite3 >/dev/null || { echo "this test needs sqlite3; ./dev setup brings it"; exit 1; }
 umask 022
@@ -8,31 +8,26 @@ plans: {source: sqlite:plans.db, default: free, tiers: {free: 3/year}}
 rules:
   - {name: plan, per: user, limit: plan}
 YAML
-# start ARGUMENTS: of a server that ought not to start; what it says.
-start() { timeout 20 "$program" serve --http :0 --grpc off --resp off --admin :0 --config "$work/weir.yaml" "$@" 2>&1; }
+start=(serve --http :0 --grpc off --resp off --admin :0 --config "$work/weir.yaml" --changes)
 mode() { stat -c %a "$1"; }
 json='Content-Type: application/json'
 admin() { curl -s -m 60 "http://127.0.0.1:$admin_port/admin/v1/$1" -H "$json" -d "$2"; }
 # text_of FILE: as a JSON text.
-text_of() { python3 -c 'import json, sys; print(json.dumps({"text": open(sys.argv[1]).read()}))' "$1"; }
+text_of() { "$python" -c 'import json, sys; print(json.dumps({"text": open(sys.argv[1]).read()}))' "$1"; }
 
 echo "# --changes"
 for text in hunter2 'hunter2\n' '\n' '{"id":7,"name":"bob"}\n' 'a\nb\n'; do
   printf "$text" >"$work/foreign"
-  out=$(start --changes "$work/foreign")
-  is "a foreign file ($text): no start" 1 $?
-  has "it is named, with what to do" "weir: $work/foreign:" "$out"
-  is "and left as it is" "$(printf "$text" | sha256sum)" "$(sha256sum <"$work/foreign")"
+  refuses 1 "weir: $work/foreign:" "${start[@]}" "$work/foreign"
+  is "a foreign file ($text) is left as it is" "$(printf "$text" | sha256sum)" "$(sha256sum <"$work/foreign")"
 done
-has "one that no line of ours can begin" "is not a changes file, so it is left unchanged; give --changes a new file" \
-  "$(printf hunter2 >"$work/foreign" && start --changes "$work/foreign")"
+printf hunter2 >"$work/foreign"
+refuses 1 "is not a changes file, so it is left unchanged; give --changes a new file" "${start[@]}" "$work/foreign"
 printf 'hunter2\n' >"$work/foreign"
 ln -s "$work/foreign" "$work/link"
 ln -s "$work/nowhere" "$work/dangling"
 for link in link dangling; do
-  out=$(start --changes "$work/$link")
-  is "a link ($link): no start" 1 $?
-  has "and what to do" "$work/$link: is a symbolic link; give --changes the path of the file itself" "$out"
+  refuses 1 "$work/$link: is a symbolic link; give --changes the path of the file itself" "${start[@]}" "$work/$link"
 done
 is "what it points to is as it was" hunter2 "$(cat "$work/foreign")"
 is "and nothing is made" no "$([ -e "$work/nowhere" ] && echo yes || echo no)"
@@ -59,8 +54,7 @@ for route in apply validate; do
   has "config/$route refuses another source" "$why" "$(admin "config/$route" "$(text_of "$work/other.yaml")")"
 done
 has "config/validate is not ok then" '"ok":false' "$(admin config/validate "$(text_of "$work/other.yaml")")"
-has "weir rules apply says so" "$why" \
-  "$("$program" rules apply "$work/other.yaml" --force --admin "127.0.0.1:$admin_port" 2>&1)"
+prints "weir rules apply says so" "$why" weir rules apply "$work/other.yaml" --force --admin "127.0.0.1:$admin_port"
 sed '1s|default|query: "SELECT plan FROM users WHERE id = $1", default|' "$work/weir.yaml" >"$work/query.yaml"
 for route in apply validate; do
   has "config/$route refuses another query" '`query` of `plans` can be changed in the config file only' \
@@ -91,8 +85,7 @@ chmod 644 "$work/token" "$work/key.pem"
 warned() {
   local n=${#server_pids[@]}
   start_server "$@"
-  kill -TERM "$pid"
-  until_true 20 is_gone "$pid" || is "the server ends" yes no
+  ends_well "the server ends"
   logged=$(cat "$work/err$n")
 }
 all=(--admin-token-file "$work/token" --password-file "$work/token" --tls-cert "$work/cert.pem"
@@ -104,8 +97,8 @@ done
 has "it says what to do" "fix=\"chmod o-rwx $work/token\"" "$logged"
 chmod 640 "$work/token" "$work/key.pem"
 warned "${all[@]}"
-is "that of a group is none" 0 "$(grep -c "$warning" <<<"$logged")"
+is "a file that only a group can read gives none" 0 "$(grep -c "$warning" <<<"$logged")"
 chmod 602 "$work/token"
 warned --admin-token-file "$work/token"
-is "one that all may write is one" 1 "$(grep -c "$warning" <<<"$logged")"
+is "a file that every user can write gives a warning" 1 "$(grep -c "$warning" <<<"$logged")"
 finish

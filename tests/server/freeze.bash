@@ -1,5 +1,6 @@
-# A server that stands still for a while, as in a virtual machine that is paused, for freeze.sh and freeze_long.sh.
-# freeze SECONDS
+# A server that stands still for a while, as in a paused virtual machine. For freeze.sh and freeze_long.sh: freeze
+# SECONDS
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 freeze() {
   local answer half
   start_server --drain-delay 0
@@ -9,7 +10,7 @@ freeze() {
   sleep 0.2
   kill -STOP "$pid"
   # Queued meanwhile: 200 checks of 20/s, of which a burst of 5 may pass however long it stood still.
-  timeout 600 python3 - "$resp_port" "$1" "$pid" "$admin_port" >"$work/frozen" <<'PYTHON' &
+  timeout 600 "$python" - "$resp_port" "$1" "$pid" "$admin_port" >"$work/frozen" <<'PYTHON' &
 import os, signal, socket, sys, time
 port, seconds, pid, admin = map(int, sys.argv[1:])
 clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
@@ -21,9 +22,9 @@ os.kill(pid, signal.SIGCONT)
 allowed = 0
 clients[0].recv(1, socket.MSG_PEEK)
 first = time.monotonic() - woken
-with socket.create_connection(("127.0.0.1", admin), timeout=60) as door:
-    door.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    ready = time.monotonic() - woken if b"200 OK" in door.recv(4096) else -1
+with socket.create_connection(("127.0.0.1", admin), timeout=60) as connection:
+    connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    ready = time.monotonic() - woken if b"200 OK" in connection.recv(4096) else -1
 for client in clients:
     got = b""
     client.settimeout(20)
@@ -32,7 +33,7 @@ for client in clients:
     allowed += got.count(b"*5\r\n:0\r\n")
 most = 5 + 20 * (time.monotonic() - woken) + 1
 print("within its bound" if 5 <= allowed <= most else f"{allowed} passed, {most} may")
-# Whoever asks in the second after it is not kept waiting either.
+# A client that asks in the second after it need not wait long either.
 longest, asker = 0, clients[0]
 while time.monotonic() < woken + 1.5:
     began = time.monotonic()
@@ -49,16 +50,14 @@ PYTHON
   took "seconds until the first answer" "$(value first)" 0.1
   is "it says that it is ready" yes "$([[ "$(value ready)" == [0-9]* ]] && echo yes)"
   took "seconds until it is ready" "$(value ready)" 1
-  took "seconds that anybody waits afterwards" "$(value longest)" 0.1
+  took "seconds that a client waits afterwards" "$(value longest)" 0.1
   printf '\r\n\r\n' >&"$half"
   IFS= read -r -t 10 -u "$half" line
-  has "who was in the middle of a request is not blamed" "200 OK" "$line"
+  has "a client in the middle of a request is not disconnected" "200 OK" "$line"
   local before after
   before=$(awk '{print $14 + $15}' "/proc/$pid/stat")
   sleep 1
   after=$(awk '{print $14 + $15}' "/proc/$pid/stat")
   is "and it is quiet: no storm of timers" yes "$( ((after - before < $(getconf CLK_TCK) / 4)) && echo yes)"
-  kill -TERM "$pid"
-  wait "$pid"
-  is "it ends well" 0 $?
+  ends_well "it ends well"
 }

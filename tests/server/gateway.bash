@@ -1,11 +1,10 @@
-# What the tests of gateways share, on top of lib.bash and fetch.bash: the application behind the gateway, the shipped
-# configs with this run's ports in place of theirs, the gateway itself, and what a client of it sees.
+# Helpers for tests of gateways: the application behind the gateway, the shipped configs with the ports of this run, the
+# gateway itself, and what a client of it sees.
 #
-# The shipped configs say 8080 (weir's HTTP), 8081 (its gRPC), 3000 (the application) and 8000 and up (the gateway).
-source "$(dirname "${BASH_SOURCE[0]}")/fetch.bash"
-source_dir=$(realpath "$2")
+# The shipped configs use 8080 (Weir's HTTP), 8081 (its gRPC), 3000 (the application) and 8000 and up (the gateway).
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 
-# free_port NAME...: sets each to a port that nobody has; below those that the kernel gives to others.
+# free_port NAME...: sets each to a free port, below those that the kernel assigns.
 free_port() {
   local name from=$((RANDOM % 12000 + 20000))
   for name in "$@"; do
@@ -48,14 +47,15 @@ place() {
     -e "s/\b8081\b/${grpc_port:-1}/g" -e "s/\b3000\b/$app_port/g" "${expressions[@]}" {} +
 }
 
-# start_gateway PORT COMMAND...: sets gateway_pid; waits until the port is open.
+# start_gateway PORT COMMAND...: sets gateway_pid; waits until the port is open. If the gateway has ended by then,
+# another process has the port.
 start_gateway() {
-  local port=$1 n=${#server_pids[@]}
-  shift
-  "$@" >"$work/err_gateway$n" 2>&1 </dev/null &
+  local n=${#server_pids[@]}
+  "${@:2}" >"$work/err_gateway$n" 2>&1 </dev/null &
   gateway_pid=$!
   server_pids+=("$gateway_pid")
-  until_true 20 is_open "$port" || { echo "FAIL  the gateway did not start"; cat "$work/err_gateway$n"; exit 1; }
+  until_true 20 is_open "$1" && ! has_ended "$gateway_pid" ||
+    { echo "FAIL  the gateway did not start"; cat "$work/err_gateway$n"; exit 1; }
 }
 
 # connections_to PORT: how many are open.
@@ -66,25 +66,15 @@ connections_to() {
 stop() { kill -TERM "$1" && wait "$1" 2>/dev/null; }
 
 # via PORT PATH [CURL ARGUMENTS]: the whole answer of the gateway, header names in small letters.
-via() {
-  local port=$1 path=$2
-  shift 2
-  curl -s -i -m 60 "http://127.0.0.1:$port$path" "$@" | tr -d '\r' | sed -E 's/^([A-Za-z][A-Za-z-]*): /\L\1: /'
-}
+via() { curl -s -i -m 60 "http://127.0.0.1:$1$2" "${@:3}" | tr -d '\r' | sed -E 's/^([A-Za-z][A-Za-z-]*): /\L\1: /'; }
 
 # statuses COUNT PORT PATH [CURL ARGUMENTS]: of COUNT requests, one after the other, on one line.
-statuses() {
-  local count=$1 port=$2 path=$3
-  shift 3
-  for _ in $(seq "$count"); do
-    curl -s -o /dev/null -m 60 -w '%{http_code}\n' "http://127.0.0.1:$port$path" "$@"
-  done | paste -sd' '
-}
+statuses() { for _ in $(seq "$1"); do code_of "http://127.0.0.1:$2$3" "${@:4}"; echo; done | paste -sd' '; }
 
 # is_stopped PID: each of its threads; a signal takes its time where processors are busy.
 is_stopped() { ! grep -L '^State:.T' /proc/"$1"/task/*/status | grep -q .; }
 
-# while_frozen PORT PATH: the status of a request while weir accepts connections and answers nobody.
+# while_frozen PORT PATH: the status of a request while Weir accepts connections and does not answer.
 while_frozen() {
   kill -STOP "$pid"
   until_true 10 is_stopped "$pid"
@@ -105,11 +95,11 @@ limited() {
   is "$1: X-RateLimit-Remaining" 0 "$(header x-ratelimit-remaining "$2")"
   has "$1: RateLimit" ';r=0;t=' "$(header ratelimit "$2")"
   has "$1: RateLimit-Policy" ";q=$3;w=" "$(header ratelimit-policy "$2")"
-  has "$1: the body tells it" "Rate limit exceeded" "$2"
+  has "$1: the body has the message" "Rate limit exceeded" "$2"
   is "$1: the application saw nothing" "" "$(grep -o '^app ' <<<"$2")"
 }
 
-# passed NAME ANSWER LIMIT REMAINING: a request that was served, with what is left told to the client.
+# passed NAME ANSWER LIMIT REMAINING: a request that was served, and its headers say what is left.
 passed() {
   is "$1: status" 200 "$(sed -n '1s/^HTTP[^ ]* \([0-9]*\).*/\1/p' <<<"$2")"
   is "$1: X-RateLimit-Limit" "$3" "$(header x-ratelimit-limit "$2")"
@@ -118,4 +108,61 @@ passed() {
   has "$1: RateLimit-Policy" ";q=$3;w=" "$(header ratelimit-policy "$2")"
   is "$1: no Retry-After" "" "$(header retry-after "$2")"
   is "$1: the application's own headers" yes "$(header x-app "$2")"
+}
+
+# limits_clients NAME PORT ADDRESS OTHER: five requests of a client to /a pass, and it sees what is left. OTHER is the
+# address of another client. No client can claim another address or path.
+limits_clients() {
+  local from=(--interface "$3")
+  passed "$1: the first" "$(via "$2" /a "${from[@]}")" 5 4
+  is "$1: five pass, then 429 and never 500" "200 200 200 200 429 429 429" "$(statuses 7 "$2" /a "${from[@]}")"
+  limited "$1: denied" "$(via "$2" /a "${from[@]}")" 5
+  is "$1: another address is another client" "200 200 200 200 200 429" "$(statuses 6 "$2" /a --interface "$4")"
+  is "$1: no client can claim another address" 429 "$(statuses 1 "$2" /a "${from[@]}" -H 'X-Forwarded-For: 192.0.2.7')"
+  is "$1: nor another path" 429 \
+    "$(statuses 1 "$2" /a "${from[@]}" -H 'X-Forwarded-Uri: /health' -H 'X-Forwarded-Method: OPTIONS')"
+  is "$1: the query is no part of the path" 429 "$(statuses 1 "$2" '/a?b=c' "${from[@]}")"
+}
+
+# limits_posts NAME PORT ADDRESS: three POSTs of a client to /api/login pass, and their bodies reach the application.
+limits_posts() {
+  local path='/api/login?next=%2F' from=(--interface "$3") answer
+  head -c 300000 /dev/zero | tr '\0' x >"$work/body.txt"
+  answer=$(via "$2" "$path" "${from[@]}" -d user=me)
+  passed "$1: a POST" "$answer" 3 2
+  has "$1: its body reaches the application" "app POST $path 7" "$answer"
+  has "$1: a large body, too" "app POST $path 300000" \
+    "$(via "$2" "$path" "${from[@]}" --data-binary "@$work/body.txt")"
+  has "$1: and one in chunks" "app POST $path 300000" \
+    "$(via "$2" "$path" "${from[@]}" -H 'Transfer-Encoding: chunked' --data-binary "@$work/body.txt")"
+  limited "$1: the fourth POST" "$(via "$2" "$path" "${from[@]}" -d user=me)" 3
+}
+
+# stops_long_urls NAME PORT ADDRESS LENGTH...: a URL never passes because it is long.
+stops_long_urls() {
+  local length answer
+  for length in "${@:4}"; do
+    answer=$(statuses 1 "$2" "/$(printf 'x%.0s' $(seq "$length"))" --interface "$3")
+    is "$1: a URL of $length bytes does not pass" yes "$([[ "$answer" =~ ^4 ]] && echo yes || echo "no: $answer")"
+  done
+}
+
+# nginx_config LEVEL: a config with the standard input in its `http` block. All files are in the folder of the test.
+nginx_config() {
+  cat <<CONF
+daemon off;
+$([ "$EUID" == 0 ] && echo 'user root;')
+pid $work/nginx.pid;
+error_log $work/err_nginx.log $1;
+events { }
+http {
+  access_log off;
+  client_body_temp_path $work/body;
+  proxy_temp_path $work/proxy;
+  fastcgi_temp_path $work/fastcgi;
+  uwsgi_temp_path $work/uwsgi;
+  scgi_temp_path $work/scgi;
+$(cat)
+}
+CONF
 }

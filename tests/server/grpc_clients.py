@@ -1,8 +1,8 @@
-# A gRPC client that nobody here wrote, against a running server: python3 grpc_clients.py PORT PID stubs|reflection
+# An independent gRPC client, against a running server: python3 grpc_clients.py PORT PID stubs|reflection
 #
 # With `stubs` the messages are Envoy's own, generated (xds-protos), health and reflection those of their packages. With
-# `reflection` the client knows nothing beforehand: it asks the server for its services and makes its messages from
-# what it is told. Both then hold the same talk, by the rules of grpc_clients.sh. One line a check, as lib.bash has it.
+# `reflection` the client knows nothing beforehand: it asks the server for its services, and makes its messages from the
+# answer. Both then make the same calls, under the rules of grpc_talk.bash. Each check prints a line, as in lib.bash.
 import glob
 import os
 import signal
@@ -191,7 +191,7 @@ def counts(talk):
     headers = {header.key.lower(): header.value for header in answer.response_headers_to_add}
     check("Retry-After on a denial", True, 1 <= int(headers.get("retry-after", 0)) <= 31536000)
     check("the body tells it", True, b"Rate limit exceeded" in answer.raw_body)
-    check("another user has his own", [1, (1, 2)], talk.said(user("b")))
+    check("another user has a limit of its own", [1, (1, 2)], talk.said(user("b")))
 
 
 def statuses(talk):
@@ -255,11 +255,11 @@ def health(talk):
                        response_deserializer=talk.api.HealthResponse.FromString) for make, name in (ask, watch))
     for service in ("", RLS):
         check(f"health of '{service}'", 1, ask(talk.api.HealthRequest(service=service), timeout=60).status)
-    check("health of a stranger", "NOT_FOUND", code_of(lambda: ask(talk.api.HealthRequest(service="no"), timeout=60)))
+    check("health of an unknown service", "NOT_FOUND", code_of(lambda: ask(talk.api.HealthRequest(service="no"), timeout=60)))
     seen = watch(talk.api.HealthRequest(service=""), timeout=10)
     check("health, watched", 1, next(seen).status)
     stranger = watch(talk.api.HealthRequest(service="no"), timeout=10)
-    check("a stranger, watched", 3, next(stranger).status)
+    check("an unknown service, watched", 3, next(stranger).status)
     seen.cancel()
     stranger.cancel()
 

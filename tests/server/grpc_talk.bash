@@ -1,6 +1,6 @@
-# What the tests with gRPC's own Python client share: the rules that the talk of grpc_clients.py expects, and the talk.
-# The log keeps every hit for its minute, so that no window begins anew while the talk goes on.
-source "$(dirname "${BASH_SOURCE[0]}")/fetch.bash"
+# Helpers for the tests with gRPC's own Python client: the rules that grpc_clients.py expects, and a function that runs
+# it. The log keeps every hit for its minute, so no window starts during the calls.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 cat >"$work/weir.yaml" <<'YAML'
 rules:
   - {name: per-user, match: {entry: {domain: web}}, per: 'entry:user', limit: 3/year, algorithm: sliding_log}

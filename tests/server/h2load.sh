@@ -1,7 +1,6 @@
-# Another's load generator, for a moment: many streams on few connections over gRPC, pipelined requests over HTTP. No
-# request may fail, and all are counted.
+# An independent load generator, for a moment: many streams on few connections over gRPC, pipelined requests over HTTP.
+# No request fails, and all are counted.
 source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/fetch.bash"
 command -v h2load >/dev/null || missing h2load "is not here (needs nghttp2-client)"
 
 cat >"$work/weir.yaml" <<'YAML'
@@ -25,10 +24,10 @@ is "gRPC: all 20,000 are answered" "20000 succeeded, 0 failed, 0 errored, 0 time
 timeout 600 h2load --h1 -n 20000 -c 8 -m 16 -t 1 -H 'X-Forwarded-For: 192.0.2.2' "$http/auth" >"$work/http" 2>&1
 has "HTTP: none is in error, and none is counted twice" "0 errored, 0 timeout;15000 2xx, 0 3xx, 5000 4xx, 0 5xx" \
   "$(summary http)"
-is "both doors count the same address" "denied denied" "$(
+is "both listeners count the same address" "denied denied" "$(
   for address in 192.0.2.1 192.0.2.2; do
     post "{\"ip\":\"$address\"}" | grep -q '"allowed":false' && echo denied || echo "$address passes"
   done | paste -sd' ')"
 is "and another one passes" 200 \
-  "$(curl -s -o /dev/null -m 60 -w '%{http_code}' "$http/auth" -H 'X-Forwarded-For: 192.0.2.3')"
+  "$(code_of "$http/auth" -H 'X-Forwarded-For: 192.0.2.3')"
 finish

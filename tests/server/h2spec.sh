@@ -1,7 +1,6 @@
-# Another's conformance test of HTTP/2 and HPACK against the gRPC port: every case passes. It takes us for a web server;
-# what it asks is refused with a text, as any plain HTTP is, so the frames are those that it looks for.
+# An independent conformance test of HTTP/2 and HPACK against the gRPC port: every case passes. It expects a web server.
+# The server refuses its requests with a text, as any plain HTTP request, so the frames are the expected ones.
 source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/fetch.bash"
 provide h2spec
 
 start_server

@@ -1,20 +1,8 @@
-# Peers that vanish: their machine lost its power or a firewall forgot them, and no packet tells. The kernel asks and
-# gives up; a peer that is only silent stays. In a network of its own, in which a firewall drops what we want lost.
-# half_open_long.sh does the same on a quiet machine, and holds it to five seconds.
-if [ "${WEIR_IN_NETWORK:-}" != yes ]; then
-  PATH=$PATH:/usr/sbin:/sbin
-  for tool in ip nft unshare; do
-    command -v "$tool" >/dev/null || { echo "skip  half_open: needs $tool"; exit 77; }
-  done
-  if ! unshare -rn sh -c 'ip link set lo up && nft add table inet trial' 2>/dev/null; then
-    echo "skip  half_open: no network of its own is permitted here"
-    exit 77
-  fi
-  export PATH
-  WEIR_IN_NETWORK=yes exec unshare -rn bash "$0" "$@"
-fi
+# Peers that vanish without a packet: a machine lost its power, or a firewall dropped its state. The kernel probes and
+# gives up; a peer that is only silent stays. Uses its own network, in which a firewall drops what should be lost.
+# half_open_long.sh does the same alone on the machine, within five seconds.
+source "$(dirname "$0")/own_network.bash"
 source "$(dirname "$0")/lib.bash"
-ip link set lo up
 
 # open_at PORT: how many connections the server's side of it has.
 open_at() {
@@ -32,7 +20,7 @@ for socket in 5 6 7; do
   read -r -t 10 answer <&"$socket"
   is "connection $socket" "+PONG" "${answer%$'\r'}"
 done
-is "four at the server that asks" "2 1 1" "$(open_at "$resp_port") $(open_at "$http_port") $(open_at "$grpc_port")"
+is "four at the server that probes" "2 1 1" "$(open_at "$resp_port") $(open_at "$http_port") $(open_at "$grpc_port")"
 
 # What vanishes is known by the client's ports; 7 stays.
 port_of() {
@@ -51,7 +39,8 @@ table inet trial {
 }
 NFT
 is "the firewall is in place" 0 $?
-# No keepalive is sent while something is on its way; that nobody confirms it for as long ends the connection as well.
+# The kernel sends no keepalive while bytes are unconfirmed. If they stay unconfirmed for as long, it ends the
+# connection, too.
 printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0' >&9
 begin=$(now_us)
 # reaped NAME PORT LEFT: with --keepalive 1 that is a second of silence and three questions, a second apart.
@@ -61,9 +50,9 @@ reaped() {
   took "  seconds until then" "$(seconds_since "$begin")" 5
 }
 reaped "the one that vanished is noticed, the silent one stays" "$resp_port" 1
-reaped "on the other door, too" "$http_port" 0
+reaped "on the other listener, too" "$http_port" 0
 reaped "so is one that does not confirm what it is sent" "$grpc_port" 0
-is "who does not ask, does not know" 1 "$(open_at "$never")"
+is "a server without probes does not notice" 1 "$(open_at "$never")"
 printf 'PING\r\n' >&7
 read -r -t 10 answer <&7
 is "the silent one is served" "+PONG" "${answer%$'\r'}"

@@ -1,3 +1,3 @@
-# half_open.sh with nothing beside it: a peer that vanished is reaped within five seconds, by a keepalive
-# of one: a second of silence and three questions.
+# half_open.sh with nothing beside it: the server closes the connection of a vanished peer within five seconds, with a
+# keepalive of one: a second of silence and three probes.
 source "$(dirname "$0")/half_open.sh"

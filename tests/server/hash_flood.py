@@ -9,12 +9,12 @@ many keys there were, how many were allowed at first and again, and the server's
 keys, the median of several pieces.
 """
 import itertools
-import os
 import random
 import statistics
 import sys
 import zlib
 
+from processor_time import processor_seconds
 from resp_pipe import Pipe, resp
 
 PIECES = 9
@@ -39,7 +39,7 @@ def suffix_keys(_, count):
 
 
 def complement_keys(dice, count):
-    """Pairs of 32 bytes whose halves are complements of each other's: a multiplication of halves does not tell them."""
+    """Pairs of 32 bytes whose halves are complements of each other's: a multiplication of halves does not distinguish them."""
     keys = []
     while len(keys) < count:
         number = dice.getrandbits(256)
@@ -78,22 +78,13 @@ FAMILIES = {"random": random_keys, "java": java_keys, "prefix": prefix_keys, "su
             "complement": complement_keys, "crc": crc_keys}
 
 
-def processor_time(pid):
-    """Of all threads, in nanoseconds."""
-    total = 0
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
-            total += int(file.read().split()[0])
-    return total
-
-
 def spend(port, pid, keys):
-    """(allowed at first, allowed again, the server's nanoseconds)"""
+    """(allowed at first, allowed again, the server's seconds)"""
     blob = b"".join(resp("CL.THROTTLE", key, 0, 1, 864000) for key in keys)
-    pipe, before = Pipe(port), processor_time(pid)
+    pipe, before = Pipe(port), processor_seconds(pid)
     first, _, _ = pipe.talk(blob, len(keys))
     again, _, _ = pipe.talk(blob, len(keys))
-    return first, again, processor_time(pid) - before
+    return first, again, processor_seconds(pid) - before
 
 
 def main(port, pid, seed, count, family):
@@ -106,9 +97,9 @@ def main(port, pid, seed, count, family):
     for i in range(PIECES):
         part = slice(i * count // PIECES, (i + 1) * count // PIECES)
         _, _, base = spend(port, pid, others[part])
-        allowed, allowed_again, nanoseconds = spend(port, pid, keys[part])
+        allowed, allowed_again, seconds = spend(port, pid, keys[part])
         first, again = first + allowed, again + allowed_again
-        ratios.append(nanoseconds / base)
+        ratios.append(seconds / base)
     print(count, first, again, round(statistics.median(ratios), 2), flush=True)
 
 

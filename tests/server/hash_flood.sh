@@ -1,13 +1,13 @@
-# Keys made to collide under hashes that an attacker knows: none is taken for another, and they cost the server what
-# random keys cost. The secret of the hash is another one in every table. A million of each: hash_flood_long.sh.
+# Keys made to collide under hashes that an attacker knows. None is taken for another, and they cost the server what
+# random keys cost. Each table has its own secret for the hash. hash_flood_long.sh has a million of each kind.
 source "$(dirname "$0")/lib.bash"
 seed=${WEIR_SEED:-$RANDOM}
 count=${count:-100000}
 echo "      seed $seed"
 for family in random java prefix suffix complement crc; do
   start_server --keys $((3 * count)) --threads 1
-  read -r keys first again ratio <<<"$(timeout 600 python3 "$(dirname "$0")/hash_flood.py" "$resp_port" "$pid" "$seed" \
-    "$count" "$family" 2>"$work/err_python")"
+  read -r keys first again ratio <<<"$(timeout 600 "$python" "$(dirname "$0")/hash_flood.py" \
+    "$resp_port" "$pid" "$seed" "$count" "$family" 2>"$work/err_python")"
   is "$family: each of $count is allowed once, and not again" "$count $count 0" "$keys $first $again"
   # As much as random keys: 80 % of their throughput. Keys that collide would cost hundreds.
   took "$family: of the server's time for random keys" "$ratio" 1.25

@@ -1,11 +1,8 @@
-# Who is not welcome at the admin port: without the token, by a name that was made to lead here, from a page of another
-# site, by a form, with a flood; and names that an attacker chose, which come back as what they are.
+# Clients that the admin port must refuse: without the token, by a DNS name that leads here, from a page of another
+# site, by a form, with a flood. Names that an attacker chose come back escaped.
 source "$(dirname "$0")/lib.bash"
 
-cat >"$work/weir.yaml" <<'YAML'
-rules:
-  - {name: login, per: user, limit: 2/year}
-YAML
+echo 'rules: [{name: login, per: user, limit: 2/year}]' >"$work/weir.yaml"
 token=0123456789abcdef0123456789abcdef
 echo "$token" >"$work/token"
 start_server --config "$work/weir.yaml" --admin-token-file "$work/token" --admin-host admin.example.com
@@ -16,13 +13,13 @@ code() { curl -s -m 60 -o "$work/body" -D "$work/head" -w '%{http_code}' "$@"; }
 
 # --- the token --------------------------------------------------------------------------------------------------------
 is "without a token" 401 "$(code "$url/admin/v1/status")"
-has "is told how" "WWW-Authenticate: Bearer" "$(cat "$work/head")"
+has "the answer says how to authenticate" "WWW-Authenticate: Bearer" "$(cat "$work/head")"
 is "with a wrong one" 401 "$(code "$url/admin/v1/status" -H 'Authorization: Bearer 0123456789abcdef0123456789abcdee')"
 is "with half of it" 401 "$(code "$url/admin/v1/status" -H 'Authorization: Bearer 0123456789abcdef')"
 is "a change without one" 401 "$(code "$url/admin/v1/kill-switch" -H "$json" -d '{"on":true}')"
-counted=$(curl -s "$url/metrics" | awk '/^weir_refused_total.*reason="token"/ { n += $NF } END { print n }')
+counted=$(metrics | awk '/^weir_refused_total.*reason="token"/ { n += $NF } END { print n }')
 is "they are counted" 4 "$counted"
-has "and told" "wrong or missing admin token" "$(cat "$work/err$((${#server_pids[@]} - 1))")"
+has "and logged" "wrong or missing admin token" "$(cat "$work/err$((${#server_pids[@]} - 1))")"
 is "with it" 200 "$(code "$url/admin/v1/status" -H "$auth")"
 has "which shows no token" '"kill_switch":false' "$(cat "$work/body")"
 is "nor does any answer" 0 "$(grep -c "$token" "$work/body")"
@@ -31,12 +28,12 @@ is "ready: open" 200 "$(code "$url/readyz")"
 is "metrics: open" 200 "$(code "$url/metrics")"
 
 # --- other sites ------------------------------------------------------------------------------------------------------
-is "a name that leads here" 403 "$(code "$url/admin/v1/status" -H "$auth" -H 'Host: evil.example.com')"
+is "a DNS name that points here" 403 "$(code "$url/admin/v1/status" -H "$auth" -H 'Host: evil.example.com')"
 is "one that begins like ours" 403 "$(code "$url/admin/v1/status" -H "$auth" -H 'Host: localhost.evil.example.com')"
 is "a name that was allowed" 200 "$(code "$url/admin/v1/status" -H "$auth" -H 'Host: admin.example.com:8082')"
 is "localhost" 200 "$(code "$url/admin/v1/status" -H "$auth" -H 'Host: localhost')"
 is "alive, by any name" 200 "$(code "$url/livez" -H 'Host: evil.example.com')"
-is "metrics, by a name that leads here" 403 "$(code "$url/metrics" -H 'Host: evil.example.com')"
+is "metrics, by a DNS name that points here" 403 "$(code "$url/metrics" -H 'Host: evil.example.com')"
 is "metrics, by a name that was allowed" 200 "$(code "$url/metrics" -H 'Host: admin.example.com')"
 is "a page of another site" 403 \
   "$(code "$url/admin/v1/kill-switch" -H "$auth" -H "$json" -H 'Origin: https://evil.example.com' -d '{"on":true}')"
@@ -61,14 +58,14 @@ for i in $(seq 40); do
   curl -s -m 60 -o /dev/null "$url/admin/v1/status" -H "Authorization: Bearer guess-$i" &
   guesses[i]=$!
 done
-is "while somebody guesses, others are answered" 200 "$(code "$url/admin/v1/status" -H "$auth")"
+is "while a client guesses, others are answered" 200 "$(code "$url/admin/v1/status" -H "$auth")"
 wait "${guesses[@]}"
 grown=$(($(rss_kib "$pid") - rss))
 is "all that took at most 32 MiB ($grown KiB)" yes "$([ "$grown" -le 32768 ] && echo yes)"
 
 # --- names ------------------------------------------------------------------------------------------------------------
-# Users who are called like this are denied, shown as top keys, explained, reset and banned; every answer is JSON.
-answers=$(python3 - "$http" "$url" "$token" <<'PY'
+# Users with these names are denied, shown as top keys, explained, reset and banned. Every answer is JSON.
+answers=$("$python" - "$http" "$url" "$token" <<'PY'
 import json, sys, urllib.request
 http, admin, token = sys.argv[1:]
 
@@ -108,20 +105,17 @@ print("ok")
 PY
 )
 is "odd names come back as JSON" ok "$answers"
-is "who says an odd name of himself" 400 \
+is "a caller with an odd name" 400 \
   "$(code "$url/admin/v1/kill-switch" -H "$auth" -H "$json" -H "X-Weir-Who: $(printf 'a\xff')" -d '{"on":true}')"
 
 # --- how it starts ----------------------------------------------------------------------------------------------------
-start() { timeout 5 "$program" serve --http :0 --grpc off --resp off "$@" 2>&1; }
-out=$(start --admin 0.0.0.0:0)
-is "open to the network without a token: no start" 1 $?
-has "and what to do" "--admin-token-file FILE" "$out"
-is "one line" 1 "$(wc -l <<<"$out")"
+refuses_admin() { refuses 1 "$1" serve --http :0 --grpc off --resp off "${@:2}"; }
+refuses_admin "--admin-token-file FILE" --admin 0.0.0.0:0
 echo short >"$work/short"
-has "a short token" "fewer than 16 bytes" "$(start --admin-token-file "$work/short")"
-has "no token" "cannot be opened" "$(start --admin-token-file "$work/none")"
+refuses_admin "fewer than 16 bytes" --admin-token-file "$work/short"
+refuses_admin "cannot be opened" --admin-token-file "$work/none"
 "$program" serve --http :0 --grpc off --resp off --admin "unix:$work/admin.sock" >"$work/out_unix" 2>"$work/err_unix" &
-server_pids+=("$!")
+started
 until_true 20 is_announced "$work/out_unix"
 is "a unix socket, by any name" 200 \
   "$(code --unix-socket "$work/admin.sock" http://weir/admin/v1/status)"

@@ -1,12 +1,12 @@
-# A flood of keys that were never seen before, as key_flood.sh and key_flood_long.sh make it: what was spent stays
-# spent, memory stays within its budget, and the server goes on answering others. Prints what it measured.
+# A flood of new keys, for key_flood.sh and key_flood_long.sh. Used-up keys stay used up, memory stays within its
+# budget, and the server still answers others. Prints what it measured.
 
 source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 algorithms=(token_bucket leaky_meter fixed_window sliding_window sliding_log)
 
 ask() { redis weir.limit "$1" "$2" algorithm "$3"; }
 
-# What a new connection is told when the flood leaves no time for it.
+# The error for a new connection when the flood leaves no time for it.
 turned_away="ERR server overloaded; request not evaluated; retry shortly"
 
 # probe_victims FILE: one question about each victim, and a line of what came of it: denied, away, or what was said.
@@ -27,18 +27,17 @@ probe_victims() {
 # probe_until FILE ANSWERS: asks for the victims until the file is there.
 probe_until() { until [ -e "$1" ]; do probe_victims "$2"; done; }
 
-# stay_spent WHEN ANSWERS: none of them was allowed, or told anything but that it was not, or to come again.
+# stay_spent WHEN ANSWERS: each of them is a denial, or the error of an overloaded server.
 stay_spent() {
   local asked denied
   asked=$(wc -l <"$2") denied=$(grep -c '^denied$' "$2")
   echo "      $1: $asked questions about spent keys, $denied denied, $(grep -c '^away$' "$2") turned away"
-  is "$1: none was allowed, and none told anything else" "" "$(grep '^wrong' "$2" | head -5)"
+  is "$1: none was allowed, and none got another answer" "" "$(grep '^wrong' "$2" | head -5)"
   pace "$1: of a hundred questions, decided" $((100 * denied / (asked + !asked))) 50
 }
 
 # load ARGUMENTS...: what `weir bench` says, as JSON; some answers may be errors.
 load() { timeout 3000 "$program" bench --json --resp ":$resp_port" "$@" 2>>"$work/bench_err"; }
-number() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" <<<"$2"; }
 
 # spend_victims: five of seven are allowed, by each algorithm.
 spend_victims() {
@@ -52,7 +51,7 @@ spend_victims() {
   done
 }
 
-# The limits of the flood. Keys of the last are spent by one request, so that in the end nobody makes room for others.
+# The limits of the flood. Keys of the last are spent by one request, so that in the end no key makes room for others.
 floods=("9/month algorithm token_bucket" "9/month algorithm fixed_window" "9/month algorithm sliding_window"
   "9/month algorithm sliding_log" "1/month algorithm token_bucket")
 
@@ -76,7 +75,7 @@ steady() {
   done
 }
 
-# bystander SECONDS: somebody who has nothing to do with it.
+# bystander SECONDS: a client that has nothing to do with the flood.
 bystander() { load --seconds "$1" --warmup 0.3 --keys 10000 --rate 2000 --connections 4; }
 
 sum() { awk "BEGIN {print $1 + $2}"; }
@@ -122,7 +121,7 @@ flood_test() {
   stay_spent "during the flood" "$work/probed"
   probe_victims "$work/after"
   stay_spent "after the flood" "$work/after"
-  is "errors ($flood_errors) are few: those who are turned away" yes \
+  is "errors ($flood_errors) are few: connections that are refused" yes \
     "$([ "$flood_errors" -le "$((keys / 5))" ] && echo yes)"
   peak_kib=$(awk '/^VmHWM/{print $2}' "/proc/$pid/status")
   bound_kib=$((budget / 1024 * 115 / 100 + 64 * 1024))

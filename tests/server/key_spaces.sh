@@ -1,7 +1,6 @@
-# Keys that callers bring never meet keys of rules or of Envoy's files, whatever bytes a caller sends: in memory, on a
-# state file and in Redis. Each listener tries to spend, refund and reset what rule and file have counted.
-source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/own_redis.bash"
+# Keys of callers never meet keys of rules or of Envoy's files, whatever bytes a caller sends: in memory, in a state
+# file and in Redis. Each listener tries to charge, refund and reset what a rule and a file have counted.
+source "$(dirname "$0")/fleet.bash"
 
 cat >"$work/weir.yaml" <<'YAML'
 rules:
@@ -22,32 +21,39 @@ envoy() { # HITS
 }
 left_of_login() { login '?peek' | grep -o '"remaining":[0-9]*' | tail -n +2 | paste -sd' '; }
 left_of_envoy() { envoy 0 | grep -o '"limitRemaining":[0-9]*'; }
-# in_json BYTES, in_query BYTES: bytes as JSON and as a query write them.
-in_json() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../\\u00&/g'; }
-in_query() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
+# escaped PREFIX BYTES: each byte as this prefix and two hexadecimal digits.
+escaped() {
+  local LC_ALL=C i byte out=''
+  for ((i = 0; i < ${#2}; ++i)); do printf -v byte '%s%02x' "$1" "'${2:i:1}" && out+=$byte; done
+  echo "$out"
+}
 
-# attack NAME KEY: all that a caller can do with a key of its own, by every listener that takes one.
+# attack NAME KEY: all that a caller can do with a key of its own, on every listener that takes one. One process sends
+# all requests of a listener.
 ids=0
 attack() {
-  local key=$2 id=$((++ids)) json query
-  json=$(in_json "$key") query=$(in_query "$key")
-  redis CL.THROTTLE "$key" 8 9 31536000 3 >"$work/said"
-  redis THROTTLE "$key" 9 9 31536000 3 >>"$work/said"
-  redis GCRA "$key" 8 9 31536000 TOKENS 3 >>"$work/said"
-  redis WEIR.LIMIT "$key" '9/year burst 9' ALGORITHM token_bucket COST 2 >>"$work/said"
-  redis WEIR.LIMIT "$key" 99/year ALGORITHM fixed_window COST 2 ID "$id" >>"$work/said"
-  redis WEIR.LIMIT "$key" '9/year burst 9' ALGORITHM token_bucket COST -9 >>"$work/said"
-  redis WEIR.LIMIT "$key" 99/year ALGORITHM fixed_window COST -9 >>"$work/said"
-  redis WEIR.LIMIT "$key" 9/year ALGORITHM fixed_window COST 5 >>"$work/said"
-  local fixed="{\"key\":\"$json\",\"limit\":\"99/year\",\"algorithm\":\"fixed_window\",\"cost\":7"
-  curl -s -m 60 "$http/v1/check" -d "$fixed}" >>"$work/said"
-  curl -s -m 60 "$http/v1/checks" -d "{\"checks\":[$fixed},$fixed}]}" >>"$work/said"
-  curl -s -m 60 "$http/v1/reserve" -d "$fixed,\"id\":\"$id\"}" >>"$work/said"
-  curl -s -m 60 "$http/v1/commit" -d "$fixed,\"id\":\"$id\"}" >>"$work/said"
-  is "$1: something was counted" yes "$([ "$(redis DEL "$key")" -gt 0 ] && echo yes)"
-  redis WEIR.RESET "$key" >>"$work/said"
-  curl -s -m 60 -X DELETE "$http/v1/keys?key=$query" >>"$work/said"
+  local id=$((++ids)) key fixed
+  key="\"$(escaped '\x' "$2")\""
+  timeout 600 redis-cli -p "$resp_port" >"$work/said" 2>&1 <<COMMANDS
+CL.THROTTLE $key 8 9 31536000 3
+THROTTLE $key 9 9 31536000 3
+GCRA $key 8 9 31536000 TOKENS 3
+WEIR.LIMIT $key "9/year burst 9" ALGORITHM token_bucket COST 2
+WEIR.LIMIT $key 99/year ALGORITHM fixed_window COST 2 ID $id
+WEIR.LIMIT $key "9/year burst 9" ALGORITHM token_bucket COST -9
+WEIR.LIMIT $key 99/year ALGORITHM fixed_window COST -9
+WEIR.LIMIT $key 9/year ALGORITHM fixed_window COST 5
+COMMANDS
+  fixed="{\"key\":\"$(escaped '\u00' "$2")\",\"limit\":\"99/year\",\"algorithm\":\"fixed_window\",\"cost\":7"
+  curl -s -m 60 "$http/v1/check" -d "$fixed}" \
+    --next -m 60 "$http/v1/checks" -d "{\"checks\":[$fixed},$fixed}]}" \
+    --next -m 60 "$http/v1/reserve" -d "$fixed,\"id\":\"$id\"}" \
+    --next -m 60 "$http/v1/commit" -d "$fixed,\"id\":\"$id\"}" >>"$work/said"
+  is "$1: something was counted" yes "$([ "$(redis DEL "$2")" -gt 0 ] && echo yes)"
+  redis WEIR.RESET "$2" >>"$work/said"
+  curl -s -m 60 -X DELETE "$http/v1/keys?key=$(escaped % "$2")" >>"$work/said"
   is "$1: no request failed" 0 "$(grep -c -i 'ERR\|"status":[45]0' "$work/said")"
+  is "$1: every limit was answered" 9 "$(grep -c allowed "$work/said")"
 }
 
 # The names that a caller could guess: as rules wrote them before, and as rules and files write them now.
@@ -78,16 +84,16 @@ attack_all() {
 echo "# keys of callers are as many as there are texts"
 start_server --config "$work/weir.yaml" --envoy "$work/envoy"
 for key in a $'\001a' $'\002a' $'\003a' $'\003\001a' $'\003\003a'; do
-  is "$(in_json "$key") is a key of its own" 1 "$(redis CL.THROTTLE "$key" 4 5 31536000 4 | awk '{print $3}')"
+  is "$(escaped '\x' "$key") is a key of its own" 1 "$(redis CL.THROTTLE "$key" 4 5 31536000 4 | awk '{print $3}')"
 done
 for key in a $'\001a' $'\002a' $'\003a' $'\003\001a' $'\003\003a'; do
-  is "$(in_json "$key") is reset alone" 1 "$(redis DEL "$key")"
+  is "$(escaped '\x' "$key") is reset alone" 1 "$(redis DEL "$key")"
 done
 
 echo "# in memory"
 attack_all memory
-has "top names a caller's key as it was sent" '\x01\x05login\x04user\x03bob' \
-  "$("$program" keys top --admin "127.0.0.1:$admin_port" 2>&1)"
+prints "top names a caller's key as it was sent" '\x01\x05login\x04user\x03bob' \
+  weir keys top --admin "127.0.0.1:$admin_port"
 
 echo "# on a state file"
 start_server --config "$work/weir.yaml" --envoy "$work/envoy" --state "$work/state"
@@ -95,11 +101,7 @@ attack_all file
 
 echo "# in Redis"
 start_redis
-start_server --config "$work/weir.yaml" --envoy "$work/envoy" --store "redis://127.0.0.1:$redis_port" \
-  --store-deadline 1000
-is_strict() {
-  [[ $(curl -s "$http/v1/check" -d '{"key":"warm","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]
-}
-until_true 20 is_strict || is "the server asks Redis" yes no
+start_node --config "$work/weir.yaml" --envoy "$work/envoy" --store-deadline 1000
+all_strict 0
 attack_all redis
 finish

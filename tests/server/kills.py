@@ -1,10 +1,12 @@
-"""Kills a server again and again while it answers as fast as it can, and holds it to what it had told. For kills.sh.
+"""Kills a server again and again while it answers as fast as it can, and compares its state with its answers.
+
+For kills.sh.
 
 kills.py PROGRAM STATE KILLS SEED
 
-A million keys lie in the table, each spent, and eight that are spent from while the server is killed: quotas of a
-calendar year and day, windows, logs, buckets. Of each it is known how many requests were allowed and answered, and how
-many were under way when the server died: what it holds after the next start lies between. Prints what was measured and
+The table has a million used-up keys, and eight that are charged while the server is killed: limits of a calendar year
+and day, windows, logs, buckets. For each the test counts the requests that were allowed and answered, and those in
+flight when the server died. After the next start, what is used lies between these. Prints what was measured and
 "failed: ..." lines.
 """
 import bisect
@@ -110,11 +112,11 @@ class Client(threading.Thread):
 
 def used(port):
     """What each hot key has spent."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as door:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         all_used = []
         for i in range(len(QUOTAS)):
-            door.sendall(question(i, 0))
-            answer = door.recv(4096)
+            connection.sendall(question(i, 0))
+            answer = connection.recv(4096)
             limit, remaining = (int(re.search(rb"\r\n%s\r\n:(-?\d+)" % word, answer)[1])
                                 for word in (b"limit", b"remaining"))
             all_used.append(limit - remaining)

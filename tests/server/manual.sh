@@ -1,5 +1,5 @@
-# The man pages tell of everything: each command and each option that --help names, each key that the schema knows; and
-# man itself finds nothing wrong with them.
+# The man pages are complete: each command and option that --help names, each key of the schema. man itself finds
+# nothing wrong with them.
 source "$(dirname "$0")/lib.bash"
 
 # check_page NAME: man prints it, without a warning.

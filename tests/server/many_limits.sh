@@ -1,5 +1,5 @@
-# Thousands of limits that requests name themselves (CL.THROTTLE) leave numbers for the limits of rules, also for
-# those of a calendar: every check by a rule is decided. Before, each of these limits took one number for good.
+# Thousands of limits that requests bring along (CL.THROTTLE) leave numbers for the limits of rules, also for calendar
+# limits: every check of a rule is decided. Once, each of these limits took a number for good.
 source "$(dirname "$0")/lib.bash"
 config() {
   printf 'rules:\n  - name: daily\n    per: [user]\n    limit: %s\n    algorithm: fixed_window\n' "$1"

@@ -1,5 +1,5 @@
-# The page of metrics from the outside: both formats, numbers that are right, and a million keys that change nothing but
-# numbers. What Prometheus' own checker says of it: promtool.sh.
+# The metrics page from outside: both formats, correct numbers, and a million keys that change nothing but numbers.
+# promtool.sh runs Prometheus' own checker on it.
 source "$(dirname "$0")/lib.bash"
 
 cat >"$work/weir.yaml" <<'YAML'
@@ -8,33 +8,29 @@ rules:
   - {name: nobody, match: {path: /never}, per: user, limit: 0/year}
 YAML
 start_server --config "$work/weir.yaml" --keys 100000 --threads 2
-admin="http://127.0.0.1:$admin_port"
-metrics() { curl -s -m 60 "$admin/metrics" "$@"; }
-# value SERIES: its number now.
-value() { metrics | awk -v name="$1" 'index($0, name " ") == 1 {print $NF}'; }
 series() { metrics | grep -vc '^#'; }
 
-has "text for whoever asks for nothing" "Content-Type: text/plain; version=0.0.4; charset=utf-8" \
+has "text for a client that names no format" "Content-Type: text/plain; version=0.0.4; charset=utf-8" \
   "$(metrics -i | tr -d '\r')"
 prometheus='application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
 has "OpenMetrics for Prometheus" "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8" \
   "$(metrics -i -H "Accept: $prometheus" | tr -d '\r')"
 is "which has an end" "# EOF" "$(metrics -H "Accept: $prometheus" | tail -n 1)"
-is "metrics are on the admin port only" 404 "$(curl -s -m 60 -o /dev/null -w '%{http_code}' "$http/metrics")"
+is "metrics are on the admin port only" 404 "$(code_of "$http/metrics")"
 
 for _ in 1 2 3 4 5; do post '{"ip":"192.0.2.1","path":"/login"}' >/dev/null; done
 post '{"key":"job:7","limit":"10/year"}' >/dev/null
-is "allowed by a rule" 3 "$(value 'weir_decisions_total{rule="login",outcome="allowed"}')"
-is "denied by it" 2 "$(value 'weir_decisions_total{rule="login",outcome="denied"}')"
+is "allowed by a rule" 3 "$(metric 'weir_decisions_total{rule="login",outcome="allowed"}')"
+is "denied by it" 2 "$(metric 'weir_decisions_total{rule="login",outcome="denied"}')"
 redis CL.THROTTLE job:8 0 1 3600 >/dev/null
 redis CL.THROTTLE job:8 0 1 3600 >/dev/null
-is "limits of clients, over HTTP and RESP" 2 "$(value 'weir_decisions_total{rule="inline",outcome="allowed"}')"
+is "limits of clients, over HTTP and RESP" 2 "$(metric 'weir_decisions_total{rule="inline",outcome="allowed"}')"
 inline_denied='weir_decisions_total{rule="inline",outcome="denied"}'
-is "and denied" 1 "$(value "$inline_denied")"
+is "and denied" 1 "$(metric "$inline_denied")"
 has "requests have a time" 'weir_request_duration_seconds_bucket{protocol="http",le="+Inf"} 7' "$(metrics)"
-is "requests are counted, also the one for metrics elsewhere" 7 "$(value 'weir_requests_total{protocol="http"}')"
+is "requests are counted, also the one for /metrics on this port" 7 "$(metric 'weir_requests_total{protocol="http"}')"
 
-# What the alerts and the dashboard ask for is on the page, by this name.
+# Every metric that the alerts and the dashboard name is on the page.
 page=$(metrics)
 for file in prometheus/alerts.yml grafana/weir.json; do
   names=$(grep -ohE '\b(weir|process)_[a-z0-9_]+' "$2/examples/$file" | sed 's/_bucket$//' | sort -u)
@@ -51,12 +47,12 @@ rss_before=$(rss_kib "$pid")
   >"$work/flood" 2>&1 || cat "$work/flood"
 "$program" bench --http "127.0.0.1:$http_port" --keys 1000000 --seconds 2 --batch 500 \
   --body '{"user":"{key}","path":"/never"}' >"$work/flood" 2>&1 || cat "$work/flood"
-is "every denial of a limit of clients is counted" 1000001 "$(value "$inline_denied")"
-is "and those of a rule" 1 "$(($(value 'weir_decisions_total{rule="nobody",outcome="denied"}') > 1000))"
+is "every denial of a limit of clients is counted" 1000001 "$(metric "$inline_denied")"
+is "and those of a rule" 1 "$(($(metric 'weir_decisions_total{rule="nobody",outcome="denied"}') > 1000))"
 is "a million keys bring no series" "$before" "$(series)"
 size=$(metrics | wc -c)
 is "the page stays small" 1 "$((size <= 262144))"
-is "and so does what watches them" 1 "$(($(value weir_top_keys_bytes) <= 4000000))"
+is "and so does the sketch of top keys" 1 "$(($(metric weir_top_keys_bytes) <= 4000000))"
 grown=$(($(rss_kib "$pid") - rss_before))
 is "and so does the server, which grew by $grown KiB" 1 "$((grown < 40000))"
 still_answers "after the flood"

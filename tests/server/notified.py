@@ -1,4 +1,7 @@
-"""What a service tells its manager: notified.py ADDRESS prints a line for each datagram; @NAME is an abstract socket."""
+"""What a service sends to its manager.
+
+notified.py ADDRESS: prints a line for each datagram. @NAME is an abstract socket.
+"""
 import socket
 import sys
 

@@ -1,8 +1,7 @@
-# Web pages, refunds and ids, from outside: a page of another site cannot make a browser refund, spend or reset anything
-# over HTTP, forward-auth is not concerned; the commands of redis-cell, throttlecrab and Redis refund nothing; an id
-# that was used for one cost frees no other, in memory, on a state file and in Redis.
-source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/own_redis.bash"
+# Web pages, refunds and ids, from outside. A page of another site cannot make a browser refund, charge or reset
+# anything over HTTP; forward-auth is exempt. The commands of redis-cell, throttlecrab and Redis refund nothing. An id
+# that was used for one cost is not free for another, in memory, in a state file and in Redis.
+source "$(dirname "$0")/fleet.bash"
 
 cat >"$work/weir.yaml" <<'YAML'
 trusted_proxies: [127.0.0.1]
@@ -36,7 +35,7 @@ counts_refused "pages" http origin 9
 is "an allowed page" 200 "$(code "$http/v1/check" -H 'Origin: https://ops.example.com' -H 'Sec-Fetch-Site: cross-site' \
   -d "{$login,\"cost\":-1}")"
 is "whose refund has an effect" '"remaining":5' "$(left)"
-is "a page of its own address" 200 \
+is "a page of the server's own address" 200 \
   "$(code "$http/v1/check?peek" -H "Origin: $http" -H 'Sec-Fetch-Site: same-origin' -d "{$login}")"
 
 echo "# forward-auth: these fields are those of the gateway's client"
@@ -45,7 +44,7 @@ is "a page behind the gateway" 200 "$(code "$http/auth" "${client[@]}" "${page[@
 is "on a path like ours" 200 "$(code "$http/auth/v1/check" "${client[@]}" "${page[@]}")"
 
 echo "# the setting"
-is "an origin that is none" 1 "$("$program" serve --allow-origin ops.example.com >"$work/said" 2>&1; echo $?)"
+is "an invalid origin" 1 "$("$program" serve --allow-origin ops.example.com >"$work/said" 2>&1; echo $?)"
 has "says how to write it" \
   "--allow-origin: 'ops.example.com' is not an origin; write scheme, host" "$(cat "$work/said")"
 
@@ -57,7 +56,7 @@ is "CL.THROTTLE" "$negative" "$(redis CL.THROTTLE k 8 9 31536000 -3)"
 is "CL.THROTTLE, with another bucket" "$negative" "$(redis CL.THROTTLE k 7 8 31536000 -12)"
 is "THROTTLE" "ERR negative quantity: -3$refunds" "$(redis THROTTLE k 9 9 31536000 -3)"
 has "GCRA" "ERR value is out of range" "$(redis GCRA k 8 9 31536000 TOKENS -3)"
-is "they had no effect" 4 "$(redis CL.THROTTLE k 8 9 31536000 0 | awk '{print $3}')"
+is "these had no effect" 4 "$(redis CL.THROTTLE k 8 9 31536000 0 | awk '{print $3}')"
 has "WEIR.LIMIT refunds" "remaining 7" "$(redis WEIR.LIMIT k '9/year burst 9' ALGORITHM token_bucket COST -3)"
 has "and so does POST /v1/check" '"remaining":9' \
   "$(curl -s "$http/v1/check" -d '{"key":"k","limit":"9/year burst 9","algorithm":"token_bucket","cost":-2}')"
@@ -91,18 +90,13 @@ check_ids() {
 check_ids memory
 start_server --config "$work/weir.yaml" --state "$work/state"
 check_ids file
-kill -TERM "$pid"
-wait "$pid"
+stop_server
 start_server --config "$work/weir.yaml" --state "$work/state"
 has "file: sent again after a restart" '"remaining":17' "$(once 80)"
 has "file: another cost after a restart" '"remaining":14' "$(once 3)"
 start_redis
-start_server --config "$work/weir.yaml" --store "redis://127.0.0.1:$redis_port" --store-deadline 1000 \
-  --allow-origin https://ops.example.com
-is_strict() {
-  [[ $(curl -s "$http/v1/check" -d '{"key":"warm","limit":"9/s","cost":0}') == *'"decided_by":"strict"'* ]]
-}
-until_true 20 is_strict || is "the server asks Redis" yes no
+start_node --config "$work/weir.yaml" --store-deadline 1000 --allow-origin https://ops.example.com
+all_strict 0
 check_ids redis
 is "redis: a page of another site" 403 "$(code "$http/v1/check" "${page[@]}" -d "{$login,\"cost\":-3}")"
 is "redis: an allowed page" 200 "$(code "$http/v1/check" -H 'Origin: https://ops.example.com' -d "{$login}")"

@@ -1,26 +1,25 @@
-# How long everybody waits when a thread is asked for more than it can do: once, twice and three times as much, by a
-# schedule that does not wait for answers. With shedding, the p99 of all answers stays near that of a calm server;
-# without, it grows for as long as the load lasts. Somebody beside it asks one check after the other: those that are
-# decided are decided in time, and are not a much smaller part than of all. Each check is held by eight limits, so that
-# what is scarce is the time to decide, and not that of whoever makes the load. Ratios are asserted, and shown.
+# How long clients wait when a thread gets once, twice and three times the load that it can handle, by a schedule that
+# does not wait for answers. With shedding, the p99 of all answers stays near that of a calm server. Without, it grows
+# as long as the load lasts. A client beside the load sends one check after the other: its decided checks are decided in
+# time, and not much fewer of them than of all. Eight limits apply to each check, so the server's time is scarce, not
+# the load generator's. The test prints and checks ratios.
 source "$(dirname "$0")/lib.bash"
 
 seconds=4
-number() { sed "s/.*\"$1\": \([0-9.]*\).*/\1/" <<<"$2"; }
 load() {
   timeout 600 "$program" bench --http "127.0.0.1:$http_port" --batch 500 --keys 1000 --warmup 1 --seconds "$seconds" \
     --body '{"user":"{key}"}' --json "$@"
 }
-# at RATE: p99 in milliseconds, how many were shed and which part was decided in percent; the same for one who asks
+# at RATE: p99 in milliseconds, how many were shed and which part was decided in percent; the same for a client
 # beside it, of what was decided.
 at() {
   local told asker
-  timeout 600 python3 "$(dirname "$0")/ask_on.py" "$http_port" 5 >"$work/asker" 2>&1 &
+  timeout 600 "$python" "$(dirname "$0")/ask_on.py" "$http_port" 5 >"$work/asker" 2>&1 &
   asker=$!
   told=$(load --connections 200 --pipeline 8 --rate "$1")
   wait "$asker"
   asker=$(cat "$work/asker")
-  echo "      somebody beside it: $asker"
+  echo "      a client beside it: $asker"
   asker_p99=$(sed -n 's/.*p99_ms=//p' <<<"$asker") decided=$(sed -n 's/^decided=\([0-9]*\).*/\1/p' <<<"$asker")
   asker_part=$(awk -F'[= ]' '{print int(100 * $2 / ($2 + $4))}' <<<"$asker")
   p99=$(awk -v n="$(number p99_ns "$told")" 'BEGIN{printf "%d", n / 1e6}')
@@ -53,7 +52,7 @@ is "at three times as much it sheds" yes "$([ "${sheds[3]}" -gt 0 ] && echo yes)
 kill "$pid"
 start_server --threads 1 --config "$work/rules.yaml" --shed-after 0
 at $((most * 3))
-is "and everybody waits five times less than without shedding (${p99s[3]} ms, $p99 ms)" yes \
+is "and clients wait five times less than without shedding (${p99s[3]} ms, $p99 ms)" yes \
   "$([ $((5 * p99s[3])) -lt "$p99" ] && echo yes)"
 is "not more than ten times --shed-after, or twice as long as at half the load ($calm ms)" yes \
   "$([ "${p99s[3]}" -le $((2 * calm > 200 ? 2 * calm : 200)) ] && echo yes)"

@@ -1,5 +1,6 @@
-# A Redis of a test's own, which it may kill and start again on the same port. Sourced after lib.bash; start_redis sets
-# redis_port, which is another one if the first is taken, and redis_pid.
+# A Redis of the test's own, which it may kill and start again on the same port. start_redis sets redis_pid and
+# redis_port; it picks another port if the first is taken.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 command -v redis-server >/dev/null || { echo "this test needs redis-server; ./dev setup brings it"; exit 1; }
 redis_port=''
 redis_before=() # what it is run by

@@ -1,6 +1,5 @@
-# What real gateways and libraries make of thousands of spellings of a path, compared with what Weir charges. Shared by
-# path_readers.sh and path_readers_long.sh. Readers and gateways that cannot be had are skipped by name.
-source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
+# How real gateways and libraries read thousands of spellings of a path, compared with what Weir charges. For
+# path_readers.sh and path_readers_long.sh. Skips, with a message, programs that are not available.
 source "$(dirname "${BASH_SOURCE[0]}")/gateway.bash"
 readers_dir=$source_dir/tests/server/readers
 compared=()
@@ -15,28 +14,20 @@ has_provided() {
   provide "$1"
 }
 
+# add_reader NAME PROGRAM [ARGUMENTS]: a library, if the machine has the program.
+add_reader() {
+  if command -v "$2" >/dev/null; then compared+=("reader $1 ${*:2}"); else echo "      without $1"; fi
+}
+
 add_readers() {
-  compared+=("reader Python $python $readers_dir/reader.py")
-  if command -v node >/dev/null; then
-    compared+=("reader Node node $readers_dir/reader.mjs")
-  else
-    echo "      without Node"
-  fi
-  if command -v go >/dev/null && go build -o "$work/reader" "$readers_dir/reader.go" 2>"$work/err_go"; then
-    compared+=("reader Go $work/reader")
-  else
-    echo "      without Go"
-  fi
-  if command -v java >/dev/null && echo 2f | java "$readers_dir/Reader.java" >/dev/null 2>&1; then
-    compared+=("reader Java java $readers_dir/Reader.java")
-  else
-    echo "      without Java"
-  fi
-  if command -v php >/dev/null; then
-    compared+=("reader PHP php $readers_dir/reader.php")
-  else
-    echo "      without PHP"
-  fi
+  local java=java
+  go build -o "$work/reader" "$readers_dir/reader.go" 2>"$work/err_go"
+  echo 2f | java "$readers_dir/Reader.java" >/dev/null 2>&1 || java=no_java
+  add_reader Python "$python" "$readers_dir/reader.py"
+  add_reader Node node "$readers_dir/reader.mjs"
+  add_reader Go "$work/reader"
+  add_reader Java "$java" "$readers_dir/Reader.java"
+  add_reader PHP php "$readers_dir/reader.php"
 }
 
 # add_gateway NAME PORT
@@ -46,25 +37,12 @@ with_nginx() {
   has_provided nginx || return
   local raw normal unmerged decoded
   free_port raw normal unmerged decoded
-  cat >"$work/nginx.conf" <<CONF
-daemon off;
-$([ "$EUID" == 0 ] && echo 'user root;')
-pid $work/nginx.pid;
-error_log $work/err_nginx.log crit;
-events { }
-http {
-  access_log off;
+  nginx_config crit >"$work/nginx.conf" <<CONF
   keepalive_requests 1000000;
-  client_body_temp_path $work/body;
-  proxy_temp_path $work/proxy;
-  fastcgi_temp_path $work/fastcgi;
-  uwsgi_temp_path $work/uwsgi;
-  scgi_temp_path $work/scgi;
   server { listen 127.0.0.1:$raw; location / { proxy_pass http://127.0.0.1:$echo_port; } }
   server { listen 127.0.0.1:$normal; location / { proxy_pass http://127.0.0.1:$echo_port/; } }
   server { listen 127.0.0.1:$unmerged; merge_slashes off; location / { proxy_pass http://127.0.0.1:$echo_port/; } }
   server { listen 127.0.0.1:$decoded; location / { proxy_pass http://127.0.0.1:$echo_port\$uri\$is_args\$args; } }
-}
 CONF
   start_gateway "$normal" "$nginx" -e "$work/err_nginx.log" -c "$work/nginx.conf"
   add_gateway nginx "$raw"

@@ -1,5 +1,5 @@
-# Clients that take their time, or all descriptors: each is cut off in the end, and nobody else notices.
-# The waits are the server's own, about ten seconds; they run side by side.
+# Clients that take long, or take all descriptors: the server cuts each off in the end, and other clients do not notice.
+# The waits are the server's own timeouts, about ten seconds; they run side by side.
 source "$(dirname "$0")/lib.bash"
 start_server
 
@@ -20,7 +20,7 @@ waiting+=($!)
 waiting+=($!)
 
 # Thirty answers of a megabyte, taken slowly at first: so slowly that for more than ten seconds the kernel has no room
-# for more of them. Whoever takes something is waited for.
+# for more of them. The server waits for a client that takes something.
 (
   exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port"
   {
@@ -55,41 +55,33 @@ still_answers "meanwhile"
 
 # A server that may open few descriptors: more clients than that, no spinning, and all is well when they leave.
 main_pid=$pid main_http=$http main_http_port=$http_port main_resp_port=$resp_port
-limited=$work/limited
-printf '#!/bin/bash\nulimit -n 40\nexec "%s" "$@"\n' "$program" >"$limited"
-chmod +x "$limited"
-unlimited=$program program=$limited
-start_server --threads 1 # each loop accepts for itself, so only of one it can be said who came first
-program=$unlimited
+start_with_descriptors 40 --threads 1 # with several loops, the first client could be on any of them
 for i in $(seq 60); do
   exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port" && crowd[i]=$socket
 done
 cpu_ticks() { awk '{print $14 + $15}' "/proc/$pid/stat"; }
 complains() { grep -q 'raise `ulimit -n`' "$work"/err1; }
-is "it says that descriptors ran out" yes "$(until_true 10 complains && echo yes)"
+eventually "the log says that descriptors ran out" complains
 printf 'PING\r\n' >&"${crowd[1]}"
 IFS= read -r -t 10 -u "${crowd[1]}" line
-has "those who came first are served" "+PONG" "$line"
+has "the first clients are served" "+PONG" "$line"
 before=$(cpu_ticks)
 IFS= read -r -t 2 -u "${crowd[1]}" line # two seconds in which nothing arrives
 spent=$(($(cpu_ticks) - before))
 is "it does not spin (two seconds cost $spent ticks)" yes "$([ "$spent" -lt 20 ] && echo yes)"
-for i in $(seq 60); do
-  socket=${crowd[i]}
-  exec {socket}>&-
-done
+close_all "${crowd[@]}"
 still_answers "after the crowd"
-is "it said so once" 1 "$(grep -c "cannot accept" "$work/err1")"
+is "it says so once" 1 "$(grep -c "cannot accept" "$work/err1")"
 has "and at the start that there are few" "too few file descriptors for --connections" "$(cat "$work/err1")"
 
 pid=$main_pid http=$main_http http_port=$main_http_port resp_port=$main_resp_port
 wait "${waiting[@]}"
 has "half a header is answered in the end" "HTTP/1.1 408 Request Timeout" "$(cat "$work/slow_header")"
 is "and its connection closed by the server" 0 "$(cat "$work/slow_header_code")"
-is "who never reads is cut off, not waited for" 1 "$(cat "$work/never_reads")"
+is "a client that never reads is disconnected" 1 "$(cat "$work/never_reads")"
 taken=$(($(cat "$work/slowly") + $(cat "$work/then_all")))
-is "who reads slowly gets everything" $((30 * (1000000 + 12) + 5)) "$taken"
+is "a client that reads slowly gets everything" $((30 * (1000000 + 12) + 5)) "$taken"
 most=$(awk "/^VmHWM/{print \$2}" "/proc/$pid/status")
-is "the server never held more than 32 MiB ($most KiB)" yes "$([ "$most" -lt 32768 ] && echo yes)"
+is "the server never used more than 32 MiB ($most KiB)" yes "$([ "$most" -lt 32768 ] && echo yes)"
 still_answers "at last"
 finish

@@ -9,10 +9,7 @@ import sys
 import threading
 import time
 
-
-def resp(*words):
-    texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    return b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%s\r\n" % (len(text), text) for text in texts)
+from resp_pipe import resp
 
 
 def stop(resp_port, http_port, pid):

@@ -1,3 +1,3 @@
-# plans.sh with nothing beside it: a change in the database is seen within a second, and it is fresh again two seconds
-# after it can be asked again. What happens to the database, and how, stands there.
+# plans.sh with nothing beside it: the server sees a change in the database within a second, and is fresh two seconds
+# after the database is back.
 source "$(dirname "$0")/plans.sh"

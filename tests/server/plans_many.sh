@@ -1,6 +1,5 @@
-# 100,000 subjects change their plan in one statement while the server is asked: no loop waits for it, and in the end
-# everybody is on the new plan. plans_many_long.sh does the same on a quiet machine, and holds it to tighter numbers.
-source "$(dirname "$0")/lib.bash"
+# 100,000 subjects change their plan in one statement while the server handles requests. No loop waits for it, and in
+# the end all are on the new plan. plans_many_long.sh does the same alone on the machine, with tighter bounds.
 source "$(dirname "$0")/plans.bash"
 command -v sqlite3 >/dev/null || { echo "this test needs sqlite3; ./dev setup brings it"; exit 1; }
 
@@ -28,7 +27,6 @@ load() {
     --keys 100000 --seconds 5 --command 'WEIR.CHECK user {n}' >"$1" 2>"$work/load_err" ||
     is "the load: $(cat "$work/load_err")" 0 1
 }
-number() { grep -o "\"$2\": *[0-9.]*" "$1" | head -1 | grep -o '[0-9.]*$'; }
 load "$work/quiet"
 load "$work/busy" &
 loader=$!
@@ -40,8 +38,8 @@ until_true 60 all_changed || is "all have changed" 100000 "$(metric weir_plans_c
 echo "      after $(seconds_since "$begun") s all are on the new plan"
 wait "$loader"
 cat "$work/quiet" "$work/busy"
-took "p99 beside it, in ns" "$(number "$work/busy" p99_ns)" 10000000
-is "nobody else was asked about" 100000 "$(metric weir_plans_subjects)"
+took "p99 beside it, in ns" "$(number p99_ns "$(cat "$work/busy")")" 10000000
+is "no other subject was looked up" 100000 "$(metric weir_plans_subjects)"
 has "the first" "is on pro" "$("$program" plan show user:00000000000 --admin "127.0.0.1:$admin_port")"
 has "the last" "is on pro" "$("$program" plan show user:00000099999 --admin "127.0.0.1:$admin_port")"
 finish

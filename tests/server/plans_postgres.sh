@@ -1,6 +1,6 @@
-# Plans from PostgreSQL, as their users see them: changes are told by the database itself; and it is killed, frozen,
-# read-only, out of connections, or has lost its tables. What it last said holds, and it is asked again soon after.
-source "$(dirname "$0")/lib.bash"
+# Plans from PostgreSQL, as users see them. The database reports changes itself. The test kills and freezes it, makes it
+# read-only, takes all its connections and removes its tables. The last known plans stay in effect, and the server soon
+# queries it again.
 source "$(dirname "$0")/plans.bash"
 source "$(dirname "$0")/postgres.bash"
 
@@ -19,22 +19,17 @@ YAML
 config "" >"$work/weir.yaml"
 start_server --config "$work/weir.yaml"
 
-# What holds for a user, without a word to the database.
+# The limit of a user, without a charge.
 limit() { curl -s -m 60 "$http/v1/check" -d "{\"user\":\"$1\",\"cost\":0}" | grep -o '"limit":[0-9]*' | tail -1; }
 limit_is() { [ "$(limit "$1")" == "\"limit\":$2" ]; }
-# comes NAME USER LIMIT [SECONDS]: within a second, on a machine that is not busy.
-comes() {
-  local begun
-  begun=$(now_us)
-  until_true 30 limit_is "$2" "$3" || { is "$1" "\"limit\":$3" "$(limit "$2")" && return; }
-  took "$1: seconds" "$(seconds_since "$begun")" "${4:-1}"
-}
+# comes NAME USER LIMIT [SECONDS]
+comes() { comes_in "${4:-1}" "$1" limit_is "$2" "$3"; }
 
 echo "# plans"
 known 42
-is "who is on none has the default" 3 "$(passed 42 5)"
+is "a user without a plan has the default" 3 "$(passed 42 5)"
 has "set by the command" "user:42 is on pro: 10/year" "$(plan set user:42 pro)"
-is "what was spent stays spent" 7 "$(passed 42 20)"
+is "what was used stays used" 7 "$(passed 42 20)"
 pg "UPDATE weir_plans SET plan = 'gold' WHERE subject = 'user:42'"
 comes "an upgrade in the database" 42 20
 is "on the live key" 10 "$(passed 42 20)"
@@ -44,7 +39,7 @@ pg "UPDATE weir_overrides SET until = now() - interval '1 day'"
 comes "that have ended" 42 20
 has "the list" "user:42  gold" "$(plan list)"
 
-echo "# rows that make no sense"
+echo "# invalid rows"
 refused=$(metric weir_plans_refused_total)
 while read -r what row; do
   pg "$row"
@@ -64,9 +59,8 @@ negative INSERT INTO weir_overrides(subject, limits) VALUES ('user:42', '-5/minu
 absurd INSERT INTO weir_overrides(subject, limits) VALUES ('user:42', '9223372036854775808/minute')
 ROWS
 
-echo "# the database is away"
-away() { until_true 30 metric_is weir_plans_up 0 || is "$1: noticed" yes no; }
-# back NAME: two seconds after it can be asked again, on a machine that is not busy.
+echo "# the database is unavailable"
+# back NAME: two seconds after it is available again, on a machine that is not busy.
 back() {
   pg "UPDATE weir_plans SET plan = 'pro' WHERE subject = 'user:42'"
   comes "$1: back, and fresh" 42 10 2
@@ -75,8 +69,8 @@ back() {
   comes "$1: changes are told again" 42 20
 }
 holds() {
-  is "$1: what it last said holds" '"limit":20' "$(limit 42)"
-  is "$1: who is new has the default" 3 "$(passed "$2" 5)"
+  is "$1: the last known plan applies" '"limit":20' "$(limit 42)"
+  is "$1: a new user has the default" 3 "$(passed "$2" 5)"
 }
 pg_stop QUIT
 away "killed"
@@ -116,7 +110,7 @@ cut_ours() {
 }
 until_true 30 cut_ours || is "out of connections: noticed" yes no
 holds "out of connections" 63
-has "out of connections: told so" "connections" "$(plan status)"
+has "out of connections: the status says so" "connections" "$(plan status)"
 rm "$work/hold"
 all_gone() {
   kill -TERM $(backends SELECT) 2>/dev/null
@@ -136,9 +130,9 @@ back "read-only"
 echo "# tables of one's own"
 pg "CREATE TABLE users(user_id TEXT PRIMARY KEY, plan TEXT); INSERT INTO users VALUES ('42', 'pro')"
 # As docs/configuration.md shows it.
-pg "CREATE FUNCTION weir_tell() RETURNS trigger LANGUAGE plpgsql AS \$\$
+pg "CREATE FUNCTION weir_notify() RETURNS trigger LANGUAGE plpgsql AS \$\$
     BEGIN PERFORM pg_notify('weir_plans', 'user:' || COALESCE(NEW.user_id, OLD.user_id)); RETURN NULL; END \$\$;
-  CREATE TRIGGER weir_tell AFTER INSERT OR UPDATE OR DELETE ON users FOR EACH ROW EXECUTE FUNCTION weir_tell()"
+  CREATE TRIGGER weir_notify AFTER INSERT OR UPDATE OR DELETE ON users FOR EACH ROW EXECUTE FUNCTION weir_notify()"
 config '  query: SELECT plan FROM users WHERE user_id = $1' >"$work/weir.yaml"
 comes "another source" 42 10 5
 pg "UPDATE users SET plan = 'gold'"

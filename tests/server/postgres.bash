@@ -1,7 +1,7 @@
 # A PostgreSQL server of the test's own, in its work folder: started, killed, frozen, made read-only.
 #
-# It refuses to run as root, so then it runs as `nobody`. Sourced after lib.bash by the tests that need one; skips the
-# test where there is none.
+# PostgreSQL refuses to run as root, so then it runs as `nobody`. Skips the test where PostgreSQL is missing.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 pg_bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)
 [ -n "$pg_bin" ] || { echo "skip  PostgreSQL is not there; ./dev setup brings it" && exit 77; }
 pg_work=$(mktemp -d)
@@ -25,7 +25,7 @@ pg_start() {
   until_true 20 pg_ready || { echo "PostgreSQL does not start:" && tail -20 "$pg_work/log" && exit 1; }
 }
 pg_ready() { in_pg_work "$pg_bin/pg_isready" -q -h "$pg_work" -U weir -d postgres; }
-# pg_stop SIGNAL: INT is fast, QUIT is at once, without a word to anybody.
+# pg_stop SIGNAL: INT is fast, QUIT is at once, and closes connections without a message.
 pg_stop() {
   local main
   main=$(head -1 "$pg_work/data/postmaster.pid" 2>/dev/null) || return 0

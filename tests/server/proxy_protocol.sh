@@ -1,7 +1,5 @@
-# The PROXY protocol: who its clients are is what a proxy says of them, if it is one of those that are believed, and if
-# it says it rightly, first and once. Both versions, from raw bytes and from curl; with TLS behind it, too. HAProxy's:
-# proxy_protocol_haproxy.sh.
-source "$(dirname "$0")/lib.bash"
+# The PROXY protocol: a trusted proxy names the client in a valid header, once, at the beginning. Both versions, as raw
+# bytes and with curl, also with TLS behind the header. proxy_protocol_haproxy.sh has HAProxy.
 source "$(dirname "$0")/tls.bash"
 cat >"$work/weir.yaml" <<'YAML'
 trusted_proxies: [10.9.0.0/16]
@@ -10,23 +8,17 @@ rules:
 YAML
 
 # --- flags -----------------------------------------------------------------------------------------------------------
-# refuses PART FLAGS...
-refuses() {
-  local part=$1
-  shift
-  has "refused: $*" "$part" "$(timeout 600 "$program" serve --http :0 --grpc off --resp off --admin off "$@" 2>&1)"
-}
-refuses "--proxy-protocol needs --proxy-protocol-from" --proxy-protocol http
-refuses "--proxy-protocol-from needs --proxy-protocol" --proxy-protocol-from 10.0.0.0/8
-refuses "unknown listener 'web'; write some of http,grpc,resp,admin" \
+serves_not "--proxy-protocol needs --proxy-protocol-from" --proxy-protocol http
+serves_not "--proxy-protocol-from needs --proxy-protocol" --proxy-protocol-from 10.0.0.0/8
+serves_not "unknown listener 'web'; write some of http,grpc,resp,admin" \
   --proxy-protocol web --proxy-protocol-from 10.0.0.0/8
-refuses "the admin listener takes no PROXY headers" --proxy-protocol http,admin --proxy-protocol-from 10.0.0.0/8
-refuses "did you mean 10.0.0.0/8?" --proxy-protocol http --proxy-protocol-from 10.1.2.3/8
+serves_not "the admin listener takes no PROXY headers" --proxy-protocol http,admin --proxy-protocol-from 10.0.0.0/8
+serves_not "did you mean 10.0.0.0/8?" --proxy-protocol http --proxy-protocol-from 10.1.2.3/8
 
 # --- raw bytes -------------------------------------------------------------------------------------------------------
 start_server --config "$work/weir.yaml" --proxy-protocol http,resp --proxy-protocol-from 127.0.0.1
 asks='GET /auth HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
-# left HEADER [FIELDS]: how much is left to who that header names; nothing if there is no answer.
+# left HEADER [FIELDS]: what is left for the client in that header; nothing if there is no answer.
 left() {
   printf "$1${asks/Host: x/Host: x${2:-}}" | raw "$http_port" | tr -d '\r' | sed -n 's/^X-RateLimit-Remaining: //p'
 }
@@ -37,11 +29,11 @@ is "version 1 names a client" 99 "$(left "$v1")"
 is "version 2 names the same" 98 "$(left "$v2")"
 is "version 2 with more behind its addresses" 97 \
   "$(left "$signature"'\x21\x11\0\x12\xc0\0\2\1\xc0\0\2\x09\xdc\4\1\xbb\4\0\3abc')"
-is "as a mapped address it is the same again" 96 "$(left 'PROXY TCP6 ::ffff:192.0.2.1 ::ffff:192.0.2.9 1 2\r\n')"
+is "a mapped IPv6 address is the same client" 96 "$(left 'PROXY TCP6 ::ffff:192.0.2.1 ::ffff:192.0.2.9 1 2\r\n')"
 is "another client" 99 "$(left "${v1/192.0.2.1/192.0.2.2}")"
 is "an IPv6 client" 99 "$(left 'PROXY TCP6 2001:db8::1 2001:db8::9 56324 443\r\n')"
 is "a header of a client is not believed" 98 "$(left "${v1/192.0.2.1/192.0.2.2}" '\r\nX-Forwarded-For: 192.0.2.77')"
-is "one of a proxy that the rules trust is" 99 "$(left "${v1/192.0.2.1/10.9.1.1}" '\r\nX-Forwarded-For: 192.0.2.77')"
+is "a header of a trusted proxy is believed" 99 "$(left "${v1/192.0.2.1/10.9.1.1}" '\r\nX-Forwarded-For: 192.0.2.77')"
 is "UNKNOWN is the proxy itself" 99 "$(left 'PROXY UNKNOWN\r\n')"
 is "so is LOCAL" 98 "$(left "$signature"'\x20\0\0\0')"
 for wrong in '' 'PROXY TCP4 192.0.2.1 192.0.2.9 56324\r\n' 'proxy TCP4 192.0.2.1 192.0.2.9 1 2\r\n' \
@@ -53,7 +45,7 @@ done
 has "a second header is a bad request" "HTTP/1.1 400" "$(printf "$v1$v1$asks" | raw "$http_port")"
 is "RESP behind it" "+PONG" "$(printf "$v1"'PING\r\n' | raw "$resp_port" | tr -d '\r')"
 is "RESP without" "" "$(printf 'PING\r\n' | raw "$resp_port")"
-is "a door that was not named has none" ok "$(curl -s -m 60 "http://127.0.0.1:$admin_port/livez")"
+is "a listener that was not named takes none" ok "$(curl -s -m 60 "http://127.0.0.1:$admin_port/livez")"
 
 # In pieces, with the request right behind: nothing of it is read too early.
 in_pieces() {
@@ -77,7 +69,5 @@ start_server --config "$work/weir.yaml" --proxy-protocol http --proxy-protocol-f
 is "the header comes before TLS" ok "$(curl -s -m 60 --cacert "$work/ca.pem" --haproxy-protocol "$http/livez")"
 is "never within" "" "$(curl -s -m 5 --cacert "$work/ca.pem" "$http/livez")"
 
-kill -TERM "$pid"
-wait "$pid"
-is "a stop ends well" 0 $?
+ends_well "a stop ends well"
 finish

@@ -1,12 +1,8 @@
-# The PROXY protocol as HAProxy speaks it, both versions and with a checksum: who its clients are is what it says of
-# them. What is wrong with headers, byte by byte, is tried in proxy_protocol.sh.
-source "$(dirname "$0")/lib.bash"
+# The PROXY protocol as HAProxy speaks it, both versions and with a checksum: Weir takes the client's address from it.
+# proxy_protocol.sh tests invalid headers.
 source "$(dirname "$0")/gateway.bash"
 provide haproxy
-cat >"$work/weir.yaml" <<'YAML'
-rules:
-  - {name: each, per: ip, limit: 100/hour, algorithm: sliding_log}
-YAML
+echo 'rules: [{name: each, per: ip, limit: 100/hour, algorithm: sliding_log}]' >"$work/weir.yaml"
 start_server --config "$work/weir.yaml" --proxy-protocol http,resp --proxy-protocol-from 127.0.0.1
 free_port front front_v1 front_resp
 cat >"$work/haproxy.cfg" <<CFG

@@ -2,17 +2,12 @@
 # node-redis and ioredis; each without a password and with one. Limits refill slowly enough for a slow machine.
 # What a machine does not have is skipped, by its name.
 source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/fetch.bash"
 clients=$(cd "$(dirname "$0")" && pwd)/clients
 npm_stamp=npm-redis-6-ioredis-6
 usage='ERR Cell error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]'
 
 # facts NAME EXPECTED COMMAND...: what the client prints, line by line.
-facts() {
-  local name=$1 expected=$2
-  shift 2
-  is "$name" "$expected" "$(timeout 60 "$@" 2>&1 | sed 's/ *$//')"
-}
+facts() { is "$1" "$2" "$(timeout 60 "${@:3}" 2>&1 | sed 's/ *$//')"; }
 
 printf 'rules:\n- {name: steps, per: user, limit: 5/year}\n' >"$work/weir.yaml"
 printf 'open sesame\n' >"$work/password"

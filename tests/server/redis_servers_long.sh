@@ -3,7 +3,6 @@
 #
 # They start whatever is called redis-server in PATH. What a server cannot do, such as TLS, its tests skip.
 source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/fetch.bash"
 provide redis6
 provide valkey
 for name in redis_test redis_script_test fleet_nodes_test \

@@ -1,19 +1,12 @@
-# The service that Weir answers for, envoyproxy/ratelimit, beside this run's Weir: it, and the Redis it counts in.
+# envoyproxy/ratelimit, the reference service, and the Redis that it counts in.
 #
-# On top of lib.bash, gateway.bash and fetch.bash; a test says `provide reference` first. The service reads the files of
-# FOLDER/config, once; its counts are this run's alone.
+# A test calls `provide reference` and `need_redis` first, and starts the Redis of own_redis.bash. The service reads the
+# files of FOLDER/config once. Its counts belong to this run alone.
+source "$(dirname "${BASH_SOURCE[0]}")/gateway.bash"
 
+# need_redis: skips the test where there is no Redis.
 need_redis() {
   command -v redis-server >/dev/null || missing redis-server "is not in PATH (./dev test puts it there)"
-}
-
-# start_redis: sets redis_port.
-start_redis() {
-  need_redis
-  free_port redis_port
-  redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --appendonly no --dir "$work" >"$work/err_redis" 2>&1 &
-  server_pids+=($!)
-  until_true 20 is_open "$redis_port" || { echo "FAIL  Redis did not start"; cat "$work/err_redis"; exit 1; }
 }
 
 # start_reference FOLDER: sets reference_pid, reference_port and reference_grpc_port.

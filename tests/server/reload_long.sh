@@ -1,3 +1,3 @@
-# reload.sh with nothing beside it: whatever is wrong with the config, it is read and refused within a second.
-# What is damaged, and how, stands there.
+# reload.sh with nothing beside it:
+# the server reads and refuses every bad config within a second.
 source "$(dirname "$0")/reload.sh"

@@ -1,7 +1,6 @@
 # Another's tester reads our OpenAPI document and holds the server to it: requests that it allows, requests that it
 # forbids, and every answer compared with what is promised. The seed is fixed, or WEIR_SEED.
 source "$(dirname "$0")/lib.bash"
-source "$(dirname "$0")/fetch.bash"
 provide schemathesis
 
 cat >"$work/weir.yaml" <<'YAML'

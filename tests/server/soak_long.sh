@@ -1,8 +1,8 @@
-# Ten minutes of everything at once: HTTP, RESP and gRPC with connections that come and go, reloads, bytes of no
-# protocol. Memory, descriptors and the slowest answers are in the last third as in the first; nobody gets an error.
-# Memory is what belongs to the process alone: the table is a file, and fills up while it runs.
+# Ten minutes of everything at once: HTTP, RESP and gRPC with connections that come and go, reloads, invalid bytes.
+# Memory, descriptors and the slowest answers are the same in the last third as in the first, and no request fails.
+# Memory means what belongs to the process alone: the table is a file, and fills up.
 #
-# SECONDS_OF_SOAK=20 tries it in a shorter form. Prints a line for each round to the log it keeps, and the thirds.
+# SECONDS_OF_SOAK=20 runs a shorter form. Keeps a log with a line for each round, and prints the thirds.
 source "$(dirname "$0")/lib.bash"
 duration=${SECONDS_OF_SOAK:-600}
 here=$(dirname "$0")
@@ -41,7 +41,7 @@ while ((SECONDS < end)); do
   grpc_load=$!
   rules $((50000 + round % 2))
   kill -HUP "$pid"
-  timeout 600 python3 "$here/crossed.py" "$round" 60 "$2/fuzz/corpus" "$http_port" "$resp_port" "$grpc_port" \
+  timeout 600 "$python" "$here/crossed.py" "$round" 60 "$2/fuzz/corpus" "$http_port" "$resp_port" "$grpc_port" \
     >>"$work/crossed" 2>&1 || echo "round $round: exit code $?" >>"$work/crossed"
   wait "$http_load" "$resp_load" "$grpc_load"
   # Between the rounds, when the connections of this one are gone.
@@ -69,8 +69,8 @@ thirds() {
 }
 thirds "memory of its own in KiB" 1 4096 < <(cut -d' ' -f1 "$work/rounds")
 thirds "descriptors" 1 4 < <(cut -d' ' -f2 "$work/rounds")
-for door in http resp grpc; do
-  thirds "$door: p99 in ns" 2 2000000 < <(awk -v door="$door" '$1 == door {print $3}' "$work/loads")
+for listener in http resp grpc; do
+  thirds "$listener: p99 in ns" 2 2000000 < <(awk -v listener="$listener" '$1 == listener {print $3}' "$work/loads")
 done
 still_answers "after the soak"
 finish

@@ -1,6 +1,7 @@
-# Certificates for the tests of TLS, made by openssl and good for this run; on top of lib.bash.
+# Certificates for the tests of TLS, made by openssl and valid for this run.
 #
 # authority NAME; certificate AUTHORITY NAME [DAYS [FOR]]: NAME.pem and NAME.key in $work. Clients trust "$work/ca.pem".
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 command -v openssl >/dev/null || { echo "this test needs openssl; ./dev setup brings it"; exit 1; }
 
 authority() {

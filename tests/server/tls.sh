@@ -1,6 +1,5 @@
-# TLS on all four doors, as other people's clients speak it: what is let in, what is not, and how a certificate changes
-# while connections are open. Inside nothing is different: what comes out is what comes out in the plain.
-source "$(dirname "$0")/lib.bash"
+# TLS on all four listeners, with independent clients: which clients get in, and how a certificate changes while
+# connections are open. The responses inside are the same as without TLS.
 source "$(dirname "$0")/tls.bash"
 source "$(dirname "$0")/gateway.bash"
 authority ca
@@ -10,42 +9,31 @@ certificate ca client
 certificate other_ca stranger
 tls=(--tls-cert "$work/server.pem" --tls-key "$work/server.key")
 
-# --- files that are no good ------------------------------------------------------------------------------------------
-# refuses NAME PART FLAGS...: it does not start, and says why in one line.
-refuses() {
-  local name=$1 part=$2 said
-  shift 2
-  said=$(timeout 600 "$program" serve --grpc off --resp off --admin off "$@" 2>&1 >/dev/null)
-  is "$name: exit code" 1 $?
-  has "$name" "$part" "$said"
-  is "$name: one line" 1 "$(wc -l <<<"$said")"
-}
+# --- invalid files ---------------------------------------------------------------------------------------------------
 certificate ca another
 certificate ca expired -1
 openssl pkey -in "$work/server.key" -aes128 -passout pass:secret -out "$work/locked.key"
 echo nothing >"$work/nothing.pem"
 head -c 300 "$work/server.pem" >"$work/cut.pem"
 mkfifo "$work/fifo"
-refuses "a file that is not there" "$work/none.pem: cannot be opened: No such file" \
-  --tls-cert "$work/none.pem" --tls-key "$work/server.key"
-refuses "not a regular file" "is not a regular file" --tls-cert "$work/fifo" --tls-key "$work/server.key"
-refuses "no certificate" "nothing.pem has no certificate; a certificate begins with -----BEGIN CERTIFICATE-----" \
-  --tls-cert "$work/nothing.pem" --tls-key "$work/server.key"
-refuses "half a certificate" "write complete certificates as PEM" \
-  --tls-cert "$work/cut.pem" --tls-key "$work/server.key"
-refuses "no key" "server.pem has no private key" --tls-cert "$work/server.pem" --tls-key "$work/server.pem"
-refuses "a key with a passphrase" "remove it: openssl pkey -in $work/locked.key" \
-  --tls-cert "$work/server.pem" --tls-key "$work/locked.key"
-refuses "a key of another certificate" "another.key does not match the certificate in $work/server.pem" \
-  --tls-cert "$work/server.pem" --tls-key "$work/another.key"
-refuses "an expired certificate" "expired.pem expired on " \
-  --tls-cert "$work/expired.pem" --tls-key "$work/expired.key"
-refuses "no authorities" "nothing.pem has no certificate" "${tls[@]}" --tls-client-ca "$work/nothing.pem"
-refuses "a certificate without its key" "--tls-cert needs --tls-key" --tls-cert "$work/server.pem"
-refuses "a key without its certificate" "--tls-key needs --tls-cert" --tls-key "$work/server.key"
-refuses "doors without a certificate" "--tls needs --tls-cert" --tls http
-refuses "a door that is none" "unknown listener 'htp'; write some of http,grpc,resp,admin" "${tls[@]}" --tls htp
-refuses "a unix socket with TLS" "leave that listener out" "${tls[@]}" --tls http --http "unix:$work/http.sock"
+# pair_is_refused PART CERTIFICATE KEY
+pair_is_refused() { serves_not "$1" --tls-cert "$work/$2" --tls-key "$work/$3"; }
+pair_is_refused "$work/none.pem: cannot be opened: No such file" none.pem server.key
+pair_is_refused "is not a regular file" fifo server.key
+pair_is_refused "nothing.pem has no certificate; a certificate begins with -----BEGIN CERTIFICATE-----" \
+  nothing.pem server.key
+pair_is_refused "write complete certificates as PEM" cut.pem server.key
+pair_is_refused "server.pem has no private key" server.pem server.pem
+pair_is_refused "remove it: openssl pkey -in $work/locked.key" server.pem locked.key
+pair_is_refused "another.key does not match the certificate in $work/server.pem" server.pem another.key
+pair_is_refused "expired.pem expired on " expired.pem expired.key
+serves_not "nothing.pem has no certificate" "${tls[@]}" --tls-client-ca "$work/nothing.pem"
+serves_not "--tls-cert needs --tls-key" --tls-cert "$work/server.pem"
+serves_not "--tls-key needs --tls-cert" --tls-key "$work/server.key"
+serves_not "--tls needs --tls-cert" --tls http
+serves_not "unknown listener 'htp'; write some of http,grpc,resp,admin" "${tls[@]}" --tls htp
+refuses 1 "leave that listener out" serve --grpc off --resp off --admin off "${tls[@]}" --tls http \
+  --http "unix:$work/http.sock"
 
 # --- what the page shows ---------------------------------------------------------------------------------------------
 # The example of docs/operate.md, on this run's ports.
@@ -59,7 +47,7 @@ is "the example of the page" "ok PONG allowed: 8 of 9 left" \
   "$(cd "$work/shown" && timeout 30 bash -c "$example"$'\nkill %1' 2>/dev/null |
     sed 's/ left,.*/ left/' | paste -sd' ')"
 
-# --- four doors ------------------------------------------------------------------------------------------------------
+# --- four listeners --------------------------------------------------------------------------------------------------
 start_server "${tls[@]}" --log-level debug
 announced=$(cat "$work/out0")
 has "announced: https" "http  https://127.0.0.1:$http_port" "$announced"
@@ -84,35 +72,34 @@ PY
 
 # --- the commands ----------------------------------------------------------------------------------------------------
 secure_admin=(--admin "https://127.0.0.1:$admin_port" --tls-ca "$work/ca.pem")
-has "weir rules" "last hit" "$("$program" rules list "${secure_admin[@]}" 2>&1)"
-has "weir doctor" "certificate" "$("$program" doctor "${secure_admin[@]}" 2>&1)"
-has "weir check" "allowed" \
-  "$("$program" check --http "https://localhost:$http_port" --tls-ca "$work/ca.pem" --key a --limit 5/min 2>&1)"
-has "without https://" "this port speaks TLS; write --admin https://127.0.0.1:$admin_port" \
-  "$("$program" rules list --admin "127.0.0.1:$admin_port" 2>&1)"
-has "an authority that did not sign it" "the server's certificate is not trusted" \
-  "$("$program" rules list "${secure_admin[@]:0:2}" --tls-ca "$work/other_ca.pem" 2>&1)"
-has "no authority" "name its CA with --tls-ca FILE" \
-  "$("$program" rules list --admin "https://127.0.0.1:$admin_port" 2>&1)"
+prints "weir rules" "last hit" weir rules list "${secure_admin[@]}"
+prints "weir doctor" "certificate" weir doctor "${secure_admin[@]}"
+prints "weir check" "allowed" \
+  weir check --http "https://localhost:$http_port" --tls-ca "$work/ca.pem" --key a --limit 5/min
+exits "without https://: exit code" 1 weir rules list --admin "127.0.0.1:$admin_port"
+has "without https://" "this port speaks TLS; write --admin https://127.0.0.1:$admin_port" "$said"
+prints "so for a check" "this port speaks TLS; write --http https://127.0.0.1:$http_port" \
+  weir check --user 1 --http "127.0.0.1:$http_port"
+prints "an authority that did not sign it" "the server's certificate is not trusted" \
+  weir rules list "${secure_admin[@]:0:2}" --tls-ca "$work/other_ca.pem"
+prints "no authority" "name its CA with --tls-ca FILE" weir rules list --admin "https://127.0.0.1:$admin_port"
 certificate ca elsewhere 30 DNS:elsewhere
 free_port elsewhere_port
 openssl s_server -quiet -accept "$elsewhere_port" -cert "$work/elsewhere.pem" -key "$work/elsewhere.key" &>/dev/null &
 elsewhere=$!
 until_true 10 serial_at "$elsewhere_port" >/dev/null
-has "a certificate for another address" "the server's certificate is not trusted: IP address mismatch" \
-  "$("$program" rules list --admin "https://127.0.0.1:$elsewhere_port" --tls-ca "$work/ca.pem" 2>&1)"
-has "a certificate for another name" "the server's certificate is not trusted: hostname mismatch" \
-  "$("$program" rules list --admin "https://localhost:$elsewhere_port" --tls-ca "$work/ca.pem" 2>&1)"
+prints "a certificate for another address" "the server's certificate is not trusted: IP address mismatch" \
+  weir rules list --admin "https://127.0.0.1:$elsewhere_port" --tls-ca "$work/ca.pem"
+prints "a certificate for another name" "the server's certificate is not trusted: hostname mismatch" \
+  weir rules list --admin "https://localhost:$elsewhere_port" --tls-ca "$work/ca.pem"
 kill "$elsewhere"
-has "no file of authorities" "--tls-ca: no readable certificate in $work/none.pem" \
-  "$("$program" rules list "${secure_admin[@]:0:2}" --tls-ca "$work/none.pem" 2>&1)"
+prints "no file of authorities" "--tls-ca $work/none.pem cannot be read: No such file or directory" \
+  weir rules list "${secure_admin[@]:0:2}" --tls-ca "$work/none.pem"
 
-# --- what is not let in ----------------------------------------------------------------------------------------------
+# --- refused clients -------------------------------------------------------------------------------------------------
 # hello PORT [OPTIONS]: how a handshake ends.
 hello() {
-  local port=$1
-  shift
-  timeout 60 openssl s_client -connect "127.0.0.1:$port" -CAfile "$work/ca.pem" -verify_return_error "$@" \
+  timeout 60 openssl s_client -connect "127.0.0.1:$1" -CAfile "$work/ca.pem" -verify_return_error "${@:2}" \
     </dev/null 2>&1
 }
 has "TLS 1.3" "TLSv1.3" "$(hello "$http_port" | grep -i '^New')"
@@ -125,8 +112,9 @@ has "gRPC needs h2" "no application protocol" "$(hello "$grpc_port" -alpn http/1
 is "gRPC needs it named" "" "$(hello "$grpc_port" -tls1_2 -quiet | grep -a SETTINGS)"
 has "a browser's handshake is not a Redis client's" "no application protocol" "$(hello "$resp_port" -alpn http/1.1)"
 has "h2 is not spoken on the HTTP port" "no application protocol" "$(hello "$http_port" -alpn h2)"
-has "plain HTTP is told" "This port speaks TLS; write https://." "$(curl -s -i -m 60 "http://127.0.0.1:$http_port/")"
-has "a plain Redis client is told" "-ERR this port speaks TLS" "$(printf 'PING\r\n' | raw "$resp_port")"
+has "plain HTTP gets an error" "This port speaks TLS; write https://." \
+  "$(curl -s -i -m 60 "http://127.0.0.1:$http_port/")"
+has "a plain Redis client gets an error" "-ERR this port speaks TLS" "$(printf 'PING\r\n' | raw "$resp_port")"
 is "plain HTTP/2 is closed" "" "$(printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' | raw "$grpc_port")"
 is "garbage in a handshake is closed" "" "$(printf '\x16\x03\x01\x00\x05hello' | raw "$http_port" | tr -dc a-z)"
 
@@ -136,7 +124,7 @@ for why in "unsupported protocol" "no shared cipher" "no application protocol" "
   has "the log at level debug knows why: $why" "$why" "$(grep "TLS handshake failed" "$work/err0")"
 done
 
-# --- as in the plain -------------------------------------------------------------------------------------------------
+# --- the same answers as without TLS ---------------------------------------------------------------------------------
 is "20,000 commands, 10,000 checks, and a client that takes its answers late" "equal" \
   "$("$python" "$(dirname "$0")/tls_equal.py" "$work/ca.pem" "$http_port" "$resp_port" 2>&1 | tail -1)"
 
@@ -155,7 +143,7 @@ cp "$work/renewed.key" "$work/server.key"  # in two steps, as it happens
 cp "$work/renewed.pem" "$work/server.pem"
 until_true 10 shows "$http_port" "$renewed"
 for port in "$http_port" "$grpc_port" "$resp_port" "$admin_port"; do
-  is "renewed by itself" "$renewed" "$(serial_at "$port")"
+  is "renewed without a signal" "$renewed" "$(serial_at "$port")"
 done
 printf 'PING two\r\n' >&8
 until_true 10 said_of_old '$3one$3two'
@@ -163,7 +151,7 @@ is "the connection from before goes on" '$3one$3two' "$(tr -d '\r\n' <"$work/old
 
 cp "$work/nothing.pem" "$work/server.pem"
 until_true 10 grep -q "certificate reload failed, keeping the previous one" "$work/err0"
-has "a broken renewal is told" "server.pem has no certificate" "$(cat "$work/err0")"
+has "an invalid certificate is logged" "server.pem has no certificate" "$(cat "$work/err0")"
 is "and changes nothing" "$renewed" "$(serial_at "$http_port")"
 certificate ca third
 cp "$work/third.pem" "$work/server.pem"
@@ -176,9 +164,7 @@ is "SIGHUP reads it at once" "$(serial_of "$work/third.pem")" "$(serial_at "$htt
 printf 'PING three\r\n' >&8
 until_true 10 said_of_old '$3one$3two$5three'
 exec 9<>"/dev/tcp/127.0.0.1/$http_port"  # connected, and silent
-kill -TERM "$pid"
-wait "$pid"
-is "a drain with open TLS connections ends well" 0 $?
+ends_well "a drain with open TLS connections ends well"
 is "and lost nothing" '$3one$3two$5three' "$(tr -d '\r\n' <"$work/old")"
 exec 8>&- 9>&-
 
@@ -194,13 +180,13 @@ is "a client without" "" "$(secure_curl "$http/livez")"
 is "a client with another's" "" "$(secure_curl --cert "$work/stranger.pem" --key "$work/stranger.key" "$http/livez")"
 is "a Redis client with a certificate" PONG "$(secure_redis --cert "$work/client.pem" --key "$work/client.key" ping)"
 mine=(check --http "https://127.0.0.1:$http_port" --tls-ca "$work/ca.pem" --key a --limit 5/min)
-has "weir check with a certificate" "allowed" \
-  "$("$program" "${mine[@]}" --tls-cert "$work/client.pem" --tls-key "$work/client.key" 2>&1)"
-has "weir check without" "cannot query the server" "$("$program" "${mine[@]}" 2>&1)"
-has "TLS where there is none" "the server does not speak TLS; write http:// before its address" \
-  "$("$program" rules list --admin "https://127.0.0.1:$admin_port" 2>&1)"
+prints "weir check with a certificate" "allowed" \
+  weir "${mine[@]}" --tls-cert "$work/client.pem" --tls-key "$work/client.key"
+prints "weir check without" "cannot query the server" weir "${mine[@]}"
+prints "TLS where there is none" "if this server does not use TLS, write http:// before its address" \
+  weir rules list --admin "https://127.0.0.1:$admin_port"
 has "a Redis client without" "rror" "$(secure_redis ping)"
-is "a door that was left out is plain" ok "$(curl -s -m 60 "http://127.0.0.1:$admin_port/livez")"
+is "a listener without TLS is plain" ok "$(curl -s -m 60 "http://127.0.0.1:$admin_port/livez")"
 has "the announcement tells that clients need one" "curl -ik --cert CLIENT.pem --key CLIENT.key https" \
   "$(cat "$work/out1")"
 certificate ca swapped

@@ -1,12 +1,11 @@
-# Two hundred clients that begin with a handshake, or with a PROXY header, and never come to its end: they are cut off
-# in their time, and whoever is in earnest is served meanwhile.
-source "$(dirname "$0")/lib.bash"
+# Two hundred clients that start a handshake, or a PROXY header, and never finish it. The server cuts them off in time
+# and serves other clients meanwhile.
 source "$(dirname "$0")/tls.bash"
 authority ca
 certificate ca server
 start_server --tls-cert "$work/server.pem" --tls-key "$work/server.key" --tls http,grpc,admin --threads 1 \
   --proxy-protocol resp --proxy-protocol-from 127.0.0.0/8
-timeout 600 python3 - "$http_port" "$grpc_port" "$resp_port" >"$work/slow" 2>&1 <<'PY' &
+timeout 600 "$python" - "$http_port" "$grpc_port" "$resp_port" >"$work/slow" 2>&1 <<'PY' &
 import select
 import socket
 import sys
@@ -42,7 +41,7 @@ print(f"{cut} cut within {'20' if time.monotonic() - begin < 20 else '40'} secon
 PY
 slow=$!
 until_true 20 grep -q open "$work/slow"
-is "others are served" ok "$(secure_curl "$http/livez")"
+is "other clients are served" ok "$(secure_curl "$http/livez")"
 wait "$slow"
 is "all of them" "200 cut within 20 seconds" "$(tail -1 "$work/slow")"
 is "and afterwards" ok "$(secure_curl "$http/livez")"

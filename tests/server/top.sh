@@ -1,5 +1,5 @@
-# weir top, in a terminal of its own (tmux): what it shows, its keys, a small window, and what it leaves behind.
-# Names that clients choose must not act upon the terminal.
+# weir top in a terminal (tmux): what it shows, its keys, a small window, and what it leaves behind. Names that clients
+# chose must not control the terminal.
 source "$(dirname "$0")/lib.bash"
 command -v tmux >/dev/null || { echo "skip  tmux is not there"; exit 77; }
 cat >"$work/weir.yaml" <<'YAML'
@@ -13,15 +13,14 @@ for _ in $(seq 20); do check '{"ip":"192.0.2.66","path":"/login"}'; done
 check '{"user":"\u001b[2Jevil"}'
 check '{"user":"\u202enimda\u2028"}'
 
-once=$("$program" top --once --every 0.2 --admin "127.0.0.1:$admin_port")
-is "without a terminal: exit code 0" 0 "$?"
-has "it names the server" "2 rules" "$once"
-has "the rules" "login" "$once"
-has "who is denied most" "ip:192.0.2.66" "$once"
-is "nothing in it acts upon a terminal" 0 "$(tr -cd '\033' <<<"$once" | wc -c)"
-is "or turns what is read" 0 "$(grep -c $'\u202e\|\u2028' <<<"$once")"
-most=$("$program" top --once --by hits --every 0.2 --admin "127.0.0.1:$admin_port")
-has "but shows it" 'user:\xe2\x80\xaenimda\xe2\x80\xa8' "$most"
+exits "without a terminal: exit code 0" 0 weir top --once --every 0.2 --admin "127.0.0.1:$admin_port"
+has "it names the server" "2 rules" "$said"
+has "the rules" "login" "$said"
+has "the client that is denied most" "ip:192.0.2.66" "$said"
+is "nothing in it acts upon a terminal" 0 "$(tr -cd '\033' <<<"$said" | wc -c)"
+is "or changes the direction of the text" 0 "$(grep -c $'\u202e\|\u2028' <<<"$said")"
+prints "but it is shown" 'user:\xe2\x80\xaenimda\xe2\x80\xa8' \
+  weir top --once --by hits --every 0.2 --admin "127.0.0.1:$admin_port"
 
 terminal() { tmux -L "weir$$" -f /dev/null "$@"; }
 cleanup_top() { terminal kill-server 2>/dev/null; cleanup; }
@@ -29,25 +28,25 @@ trap cleanup_top EXIT
 terminal new-session -d -x 120 -y 30 "$program top --every 0.2 --admin 127.0.0.1:$admin_port; echo left \$?; cat"
 screen() { terminal capture-pane -p; }
 shows() { screen | grep -q -- "$1"; }
-is "live: the rules" yes "$(until_true 10 shows 'login *enforce *ip' && echo yes)"
-is "who is denied most" yes "$(until_true 10 shows 'most denied' && echo yes)"
-is "by name" yes "$(until_true 10 shows 'ip:192.0.2.66' && echo yes)"
+eventually "live: the rules" shows 'login *enforce *ip'
+eventually "the clients that are denied most" shows 'most denied'
+eventually "by name" shows 'ip:192.0.2.66'
 terminal send-keys h
-is "h: by hits" yes "$(until_true 10 shows 'most hits' && echo yes)"
+eventually "h: by hits" shows 'most hits'
 for _ in $(seq 50); do check '{"user":"7"}'; done
-is "rates move" yes "$(until_true 10 shows 'allowed .*[1-9]' && echo yes)"
+eventually "rates change" shows 'allowed .*[1-9]'
 terminal resize-window -x 40 -y 10
 begins_with_head() { terminal capture-pane -p -J | head -n 1 | grep -q '^weir '; }
 fits() { begins_with_head && [ "$(terminal capture-pane -p -J | LC_ALL=C.UTF-8 wc -L)" -le 40 ]; }
-is "a small window: no line is too long, and the head is there" yes "$(until_true 10 fits && echo yes)"
+eventually "a small window: no line is too long, and the head is there" fits
 terminal resize-window -x 120 -y 30
 kill -STOP "$pid"
-is "a server that does not answer: it says so" yes "$(until_true 15 shows 'the server does not answer' && echo yes)"
+eventually "a server that does not answer: it says so" shows 'the server does not answer'
 kill -CONT "$pid"
-is "and goes on when it does" yes "$(until_true 15 shows 'login *enforce *ip' && echo yes)"
+eventually "and goes on when it does" shows 'login *enforce *ip'
 is "  without the complaint" no "$(shows 'the server does not answer' && echo yes || echo no)"
 terminal send-keys q
-is "q leaves" yes "$(until_true 15 shows 'left 0' && echo yes)"
+eventually "q leaves" shows 'left 0'
 is "and the screen is as it was" "" "$(screen | grep login)"
 
 # A server without rules has work, too: limits that clients bring along.

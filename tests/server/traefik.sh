@@ -1,6 +1,5 @@
-# The config of examples/traefik, without Traefik, which cannot be had here: it is read as YAML, and the requests that
-# Traefik 3 is known to make are sent to the address it names.
-source "$(dirname "$0")/lib.bash"
+# The config of examples/traefik, without Traefik. The test reads it as YAML and sends the requests that Traefik 3 sends
+# to the address in it.
 source "$(dirname "$0")/gateway.bash"
 
 start_app
@@ -18,7 +17,7 @@ assert set(auth) <= {"address", "trustForwardHeader", "authRequestHeaders", "aut
 print(auth["address"], auth["trustForwardHeader"], ",".join(auth["authRequestHeaders"]))
 PY
 )
-is "the config names weir, and trusts nobody" "http://127.0.0.1:$http_port/auth False Authorization,X-Api-Key" \
+is "the config names Weir, and trusts no client" "http://127.0.0.1:$http_port/auth False Authorization,X-Api-Key" \
   "$address $trust $headers"
 
 # ask METHOD URI CLIENT: as Traefik does, always by GET and without a query of its own.

@@ -1,11 +1,10 @@
-# Unix sockets: every door can be one. Their files go when the server stops; one that a killed server left behind is
-# replaced, and one that is served is not.
+# Unix sockets: every listener can be one. The server removes their files when it stops. It replaces the file of a
+# killed server, but not one that is served.
 source "$(dirname "$0")/lib.bash"
 start_on_paths() {
   "$program" serve --http "unix:$work/http" --grpc "unix:$work/grpc" --resp "unix:$work/resp" \
     --admin "unix:$work/admin" --drain-delay 0 --shed-after 0 "$@" >"$work/out" 2>"$work/err" &
-  pid=$!
-  server_pids+=("$pid")
+  started
   until_true 20 is_announced "$work/out"
 }
 start_on_paths --threads 3
@@ -21,23 +20,19 @@ is "the admin port answers" ok "$(curl -s -m 60 --unix-socket "$work/admin" http
 pongs=$(seq 40 | xargs -P 8 -I{} timeout 600 redis-cli -s "$work/resp" ping | grep -c PONG)
 is "many connections are served" 40 "$pongs"
 
-out=$(timeout 600 "$program" serve --http off --grpc off --resp "unix:$work/resp" --admin off 2>&1)
-is "a second server is refused: exit code" 1 $?
-has "a second server is refused" "another server is listening there" "$out"
+refuses 1 "another server is listening there" serve --http off --grpc off --resp "unix:$work/resp" --admin off
 
-kill -KILL "$pid"
-wait "$pid" 2>/dev/null
+kill_server
 is "a killed server leaves its files" yes "$([ -S "$work/resp" ] && echo yes)"
 start_on_paths
-is "the next one replaces them" PONG "$(timeout 600 redis-cli -s "$work/resp" ping)"
-kill -TERM "$pid"
-wait "$pid"
-is "a stopped one takes them away" "" "$(find "$work" -type s)"
+is "the next server replaces them" PONG "$(timeout 600 redis-cli -s "$work/resp" ping)"
+stop_server
+is "a stopped server removes them" "" "$(find "$work" -type s)"
 
 # While one still finishes what it has begun, the next one takes the place, and keeps it.
 start_on_paths
 old=$pid
-python3 -c 'import socket, sys, time
+"$python" -c 'import socket, sys, time
 half = socket.socket(socket.AF_UNIX)
 half.connect(sys.argv[1])
 half.sendall(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")

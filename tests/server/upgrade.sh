@@ -1,7 +1,5 @@
-# SIGUSR2: the program is started anew and takes over the sockets while the old process finishes. What can go wrong on
-# the way leaves the old one serving.
-source "$(dirname "$0")/lib.bash"
-source_dir=$2
+# SIGUSR2: the server starts its program again, and the new process takes over the sockets while the old one finishes.
+# If anything goes wrong, the old process keeps serving.
 source "$(dirname "$0")/upgrade_load.bash"
 upgrade_under_load 2000 9 4 2
 kill -TERM "$pid"
@@ -39,12 +37,12 @@ ln -sf "$work/sleepy" "$program"
 failing "one that is never ready" "the new process was not ready in time"
 rm "$program"
 failing "one that is not there" "cannot start the program: No such file or directory"
-is "nobody is left over" "" "$(successor_of "$old")"
+is "no successor is left" "" "$(successor_of "$old")"
 
 # A stop while a successor starts ends both.
 ln -sf "$work/sleepy" "$program"
 kill -USR2 "$old"
-until_true 20 has_successor "$old"
+eventually "a successor is started" has_successor "$old"
 sleeper=$(successor_of "$old")
 kill -TERM "$old"
 wait "$old"
@@ -64,27 +62,21 @@ has "a client has a connection" "200 OK" "$line"
 while IFS= read -r -t 10 -u "$idle" line && [ "$line" != $'\r' ]; do :; done
 IFS= read -r -t 10 -u "$idle" line
 is "and its whole answer" ok "$line"
-kill -USR2 "$old"
-until_true 20 has_successor "$old"
-pid=$(successor_of "$old")
-server_pids+=("$pid")
-is "the newer program was started" yes "$(until_true 20 test -s "$work/started" && echo yes)"
+start_successor
+eventually "the newer program was started" test -s "$work/started"
 wait "$old"
 is "the old one ends well" 0 $?
 is "its client's connection was ended, not reset" "0" "$(timeout 5 cat <&"$idle" 2>&1; echo $?)"
 is "the new one serves" "ok PONG" "$(curl -s -m 60 "$http/livez") $(redis ping)"
-out=$(timeout 600 "$real" serve --http "127.0.0.1:$http_port" --grpc off --resp off --admin off 2>&1)
-is "another on its port is refused as ever" 1 $?
-has "  and told so" "the port is in use" "$out"
+refuses 1 "the port is in use" serve --http "127.0.0.1:$http_port" --grpc off --resp off --admin off
 kill -TERM "$pid"
-is "it ends" yes "$(until_true 20 has_ended "$pid" && echo yes)"
+eventually "it ends" has_ended "$pid"
 
 # The file of a unix socket stays while it is handed over, and goes with the last one.
 : >"$work/out0"
 "$real" serve --http "unix:$work/http" --grpc off --resp off --admin off --state "$work/state" >"$work/out0" 2>&1 &
-pid=$!
+started
 old=$pid
-server_pids+=("$pid")
 until_true 20 is_announced "$work/out0"
 upgrade
 wait "$old"
@@ -92,6 +84,6 @@ is "a unix socket is handed over" "0 ok" "$? $(curl -s -m 60 --unix-socket "$wor
 upgrade
 is "and once more" ok "$(curl -s -m 60 --unix-socket "$work/http" http://weir/livez)"
 kill -INT "$pid"
-is "it ends" yes "$(until_true 20 has_ended "$pid" && echo yes)"
+eventually "it ends" has_ended "$pid"
 is "and takes the socket's file along" no "$([ -e "$work/http" ] && echo yes || echo no)"
 finish

@@ -1,22 +1,24 @@
-# Reloads and upgrades under load, for upgrade.sh and upgrade_long.sh: nobody is refused or reset, and what the last
-# process says is spent is exactly what clients were granted, by however many processes one after the other.
-
-source "$(dirname "${BASH_SOURCE[0]}")/fetch.bash"
+# Reloads and upgrades under load, for upgrade.sh and upgrade_long.sh. No client is refused or reset. The last process
+# reports as used exactly what clients were granted, by all processes together.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 
 # successor_of PID: the one that it has started.
 successor_of() { pgrep -P "$1" | head -1; }
 has_successor() { [ -n "$(successor_of "$1")" ]; }
-# Whoever adopted it may not have looked after it yet.
-has_ended() { [ ! -e "/proc/$1" ] || grep -q "^State:.Z" "/proc/$1/status" 2>/dev/null; }
-
-# upgrade: sends SIGUSR2 to $pid, waits until its successor serves and it has gone itself; pid is the successor then.
-upgrade() {
-  local old=$pid announced
-  announced=$(grep -c '^ready' "$work/out0")
+# start_successor: sends SIGUSR2 to $pid. Sets old to that process, and pid to the process that it starts.
+start_successor() {
+  old=$pid
   kill -USR2 "$old"
-  until_true 20 has_successor "$old" || { echo "FAIL  no successor of $old"; return 1; }
+  eventually "$old starts a successor" has_successor "$old"
   pid=$(successor_of "$old")
   server_pids+=("$pid")
+}
+
+# upgrade: starts a successor of $pid, and waits until it serves and the old process has ended.
+upgrade() {
+  local announced
+  announced=$(grep -c '^ready' "$work/out0")
+  start_successor
   is_ready_again() { (($(grep -c '^ready' "$work/out0") > announced)); }
   until_true 20 is_ready_again || { echo "FAIL  $pid was not ready"; return 1; }
   until_true 20 has_ended "$old" || { echo "FAIL  $old did not go"; return 1; }
@@ -28,7 +30,7 @@ upgrade_under_load() {
   cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
   start_server --state "$work/state" --config "$work/weir.yaml" --threads 2
   first=$pid
-  timeout $((seconds + 60)) python3 "$source_dir/tests/server/new_connections.py" "$http_port" "$rate" "$seconds" \
+  timeout $((seconds + 60)) "$python" "$source_dir/tests/server/new_connections.py" "$http_port" "$rate" "$seconds" \
     "{\"key\":\"shared\",\"limit\":\"$limit/year\",\"algorithm\":\"fixed_window\"}" --keep 10 \
     >"$work/load" 2>"$work/err_load" &
   load=$!
@@ -47,7 +49,7 @@ upgrade_under_load() {
   wait "$load"
   load=$(cat "$work/load")
   echo "      $load"
-  has "nobody was refused or reset" "failed=0 " "$load"
+  has "no connection was refused or reset" "failed=0 " "$load"
   if [ -n "$calls" ]; then
     wait "$calls"
     echo "      gRPC: $(cat "$work/calls")"
@@ -57,14 +59,14 @@ upgrade_under_load() {
     $((rate * 9 / 10))
   # The limit is never met, so each grant is one more that is spent; asked of the process that is left.
   left=$(redis weir.limit shared "$limit/year" algorithm fixed_window cost 0 | sed -n 's/.*remaining \([0-9]*\).*/\1/p')
-  is "exactly so many are spent as were granted" "$(grep -o 'allowed=[0-9]*' <<<"$load")" "allowed=$((limit - left))"
-  is "and nobody was denied" "denied=0" "$(grep -o 'denied=[0-9]*' <<<"$load")"
-  is "what is left may be had" "allowed 1" "$(redis weir.limit shared "$limit/year" algorithm fixed_window \
+  is "exactly what was granted is used" "$(grep -o 'allowed=[0-9]*' <<<"$load")" "allowed=$((limit - left))"
+  is "and no client was denied" "denied=0" "$(grep -o 'denied=[0-9]*' <<<"$load")"
+  is "the rest can be charged" "allowed 1" "$(redis weir.limit shared "$limit/year" algorithm fixed_window \
     cost "$left" | cut -d' ' -f1,2)"
   is "and no more" "allowed 0" "$(redis weir.limit shared "$limit/year" algorithm fixed_window | cut -d' ' -f1,2)"
   is "there were so many processes" "$((upgrades + 1))" "$(grep -c '^ready' "$work/out0")"
   is "each rules file was read" "$reloads" "$(grep -c 'config reloaded' "$work/err0")"
   wait "$first"
   is "the first of them ended well" 0 $?
-  is "and so did the others" 0 "$(grep -c 'stopped before' "$work/err0")"
+  is "and so did the other processes" 0 "$(grep -c 'stopped before' "$work/err0")"
 }

@@ -1,5 +1,5 @@
-# What each subject spent, from the outside: through every door, by the command and the API, after a restart, a kill -9
-# and an upgrade, with files that are damaged.
+# What each subject used, from outside: through every listener, by the command and the API, after a restart, a kill -9
+# and an upgrade, and with damaged files.
 source "$(dirname "$0")/lib.bash"
 not_at_the_end_of 86400 300 # accounts begin again with each day of UTC
 
@@ -20,10 +20,9 @@ csv() {
   usage "$1" --rule "$2" --csv | tr -d '\r' |
     awk -F, 'NR > 1 {n += $5; e += $6; d += $7} END {print n + 0, e + 0, d + 0}'
 }
-has_ended() { is_gone "$1" || grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
 
 run_server
-has "nobody at first" "no usage from" "$(usage)"
+has "no usage at first" "no usage from" "$(usage)"
 for _ in 1 2 3 4 5 6 7; do check '{"user":"42","path":"/search"}'; done
 redis WEIR.CHECK user 43 path /search >/dev/null
 redis CL.THROTTLE inline 15 30 60 >/dev/null
@@ -33,7 +32,7 @@ is "all together" "6 0 0" "$(csv '*' all)"
 table=$(usage user:42)
 has "a table has heads" "day" "$table"
 has "  and the rule" "search" "$table"
-is "limits of clients are nobody's" 0 "$(usage --top 100 --csv | grep -c inline)"
+is "limits that clients send are not counted" 0 "$(usage --top 100 --csv | grep -c inline)"
 
 id=$(curl -s -m 60 "$http/v1/reserve" -d '{"api_key":"secret","path":"/chat","cost":1000}' |
   sed -n 's/.*"reservation":"\([^"]*\)".*/\1/p')
@@ -41,7 +40,7 @@ is "a reservation is spent" 1000 "$(spent api_key:secret tokens)"
 curl -s -m 60 "$http/v1/commit" -d "{\"id\":\"$id\",\"api_key\":\"secret\",\"path\":\"/chat\",\"cost\":300}" >/dev/null
 is "until it is settled" 300 "$(spent api_key:secret tokens)"
 check '{"api_key":"secret","path":"/chat","cost":-100}'
-is "what is given back is taken off" 200 "$(spent api_key:secret tokens)"
+is "a refund lowers usage" 200 "$(spent api_key:secret tokens)"
 hash=$(printf secret | sha256sum | cut -d' ' -f1)
 is "an API key is known by its hash" 200 "$(spent "api_key:sha256:$hash" tokens)"
 is "and never shown" 0 "$(api | grep -c secret)"
@@ -49,40 +48,37 @@ is "and never shown" 0 "$(api | grep -c secret)"
 has "JSON has the rows of a subject" '"rule":"search","subject":"user:42","used":5,"error":0,"denied":2' \
   "$(api '?subject=user:42')"
 first=$(api '?top=1')
-has "and who spent most" "\"rows\":[{\"rule\":\"tokens\",\"subject\":\"api_key:sha256:$hash\",\"used\":200" "$first"
-is "the command gives it as it is" "$first" "$(usage --top 1 --json)"
+has "and the top client" "\"rows\":[{\"rule\":\"tokens\",\"subject\":\"api_key:sha256:$hash\",\"used\":200" "$first"
+is "the command prints the same JSON" "$first" "$(usage --top 1 --json)"
 is "by one rule" 0 "$(usage --top 9 --rule search --csv | grep -c tokens)"
 has "no subject" "is not a subject: write it like user:42" "$(usage 42)"
 has "no day" "is not a day; write it like" "$(usage user:42 --from tomorrow)"
-has "unknown parameters are told" "unknown parameter 'subjct=user:42'; use subject=user:42" "$(api '?subjct=user:42')"
+has "an unknown parameter" "unknown parameter 'subjct=user:42'; use subject=user:42" "$(api '?subjct=user:42')"
 has "no number" "top is 'x'; give a whole number" "$(api '?top=x')"
 is "another day knows nothing" "user:42: no known usage from 2020-01-01 to 2020-01-31" \
   "$(usage user:42 --from 2020-01-01 --to 2020-01-31)"
-metrics=$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")
-has "metrics tell how many" "weir_usage_accounts 4" "$metrics"
+has "metrics have the number of accounts" "weir_usage_accounts 4" "$(metrics)"
 
 # A restart.
-kill -TERM "$pid"
-wait "$pid"
+stop_server
 run_server
 is "after a restart all is there" "5 0 2" "$(csv user:42 search)"
-is "also what came back" 200 "$(spent api_key:secret tokens)"
+is "also the refund" 200 "$(spent api_key:secret tokens)"
 
 # An upgrade: both processes count, each for itself.
 check '{"user":"44","path":"/search"}'
 old=$pid
 kill -USR2 "$pid"
-is "an upgrade" yes "$(until_true 30 has_ended "$old" && echo yes)"
+eventually "an upgrade" has_ended "$old"
 pid=$(sed -n 's/.*new process took over.*pid=\([0-9]*\).*/\1/p' "$work"/err* | tail -n 1)
 server_pids+=("$pid")
 check '{"user":"44","path":"/search"}'
-is "neither loses nor doubles" 2 "$(spent user:44 search)"
-is "what was before" "5 0 2" "$(csv user:42 search)"
+is "loses no usage and counts none twice" 2 "$(spent user:44 search)"
+is "earlier usage stays" "5 0 2" "$(csv user:42 search)"
 
 # kill -9 loses what was counted since the last writing, ten seconds at most.
 check '{"user":"45","path":"/search"}'
-is "it is on the disk within 10 s" yes \
-  "$(until_true 30 grep -rqs --include='*.[0-9]' user:45 "$work/state.usage" && echo yes)"
+eventually "it is on the disk within 10 s" grep -rqs --include='*.[0-9]' user:45 "$work/state.usage"
 kill -KILL "$pid"
 until_true 20 has_ended "$pid"
 run_server
@@ -91,28 +87,25 @@ is "after kill -9 what was written is there" "1 2 5" \
 written() { awk '/ user:46$/ {sum += $1} END {print sum + 0}' "$work"/state.usage/*.[0-9]; }
 for _ in 1 2 3; do check '{"user":"46","path":"/search"}'; done
 has_written() { [ "$(written)" -ge 1 ]; }
-is "what was sent is on the disk within 10 s" yes "$(until_true 30 has_written && echo yes)"
+eventually "what was sent is on the disk within 10 s" has_written
 for _ in 1 2; do check '{"user":"46","path":"/search"}'; done
-kill -KILL "$pid"
-wait "$pid" 2>/dev/null
+kill_server
 least=$(written)
 run_server
 after=$(spent user:46 search)
 is "of $least that were written and 5 that were sent, $after are known" yes \
   "$([ "$least" -ge 1 ] && [ "$after" -ge "$least" ] && [ "$after" -le 5 ] && echo yes)"
-is "  nor anything else" 5 "$(spent user:42 search)"
+is "  and nothing else is lost" 5 "$(spent user:42 search)"
 
 # Damage.
-kill -TERM "$pid"
-wait "$pid"
+stop_server
 for file in "$work"/state.usage/20*; do printf x | dd of="$file" bs=1 seek=40 conv=notrunc 2>/dev/null; done
 run_server
-has "damaged files are set aside, and told" "starting its day from zero" "$(cat "$work"/err*)"
+has "damaged files are renamed, and logged" "starting its day from zero" "$(cat "$work"/err*)"
 is "  there they are" yes "$(compgen -G "$work/state.usage/*.damaged" >/dev/null && echo yes)"
 check '{"user":"47","path":"/search"}'
 is "it counts on" 1 "$(spent user:47 search)"
-kill -TERM "$pid"
-wait "$pid"
+stop_server
 
 # More subjects than there is room for.
 start_server --config "$work/weir.yaml" --usage-subjects 10
@@ -120,18 +113,16 @@ for user in {1..30}; do check "{\"user\":\"$user\",\"path\":\"/search\"}"; done
 for _ in 1 2 3; do check '{"user":"big","path":"/search"}'; done
 read -r n error _ <<<"$(csv user:big search)"
 is "a number is a bound: $n, less $error at most" yes "$([ "$n" -ge 3 ] && [ $((n - error)) -le 3 ] && echo yes)"
-has "who is not known used at most so much" \
+has "for an unknown subject there is a bound" \
   "not exact, as there were more subjects than --usage-subjects" "$(usage user:1)"
-has "metrics tell that some were left out" "weir_usage_accounts 10" \
-  "$(curl -s -m 60 "http://127.0.0.1:$admin_port/metrics")"
-kill -TERM "$pid"
-wait "$pid"
+has "metrics have the number of accounts, at most 10" "weir_usage_accounts 10" "$(metrics)"
+stop_server
 
 start_server --config "$work/weir.yaml" --usage-subjects 0
 check '{"user":"42","path":"/search"}'
-has "it can be turned off" "usage is not counted" "$(usage user:42)"
+has "usage can be switched off" "usage is not counted" "$(usage user:42)"
 start_server --config "$work/weir.yaml" --hash-keys
 check '{"user":"alice","path":"/search"}'
-is "with --hash-keys nobody is named" 0 "$(api '' | grep -c alice)"
+is "with --hash-keys no client is named" 0 "$(api '' | grep -c alice)"
 is "and found all the same" 1 "$(spent user:alice search)"
 finish

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "server/http/http_service.h"
+#include "server/http/site_access.h"
 
-namespace weir {
+namespace weir::server::admin {
 
 struct AdminAccess {
   std::string token{};               // empty: no token is required
@@ -29,14 +29,8 @@ struct AdminRefusal {
 };
 
 // Nothing if the server may answer the call.
-std::optional<AdminRefusal> refuse_admin(const AdminAccess& access, const HttpCall& call);
+std::optional<AdminRefusal> refuse_admin(const AdminAccess& access, const http::HttpCall& call);
 
 bool is_known_host(const AdminAccess& access, std::string_view host);
 
-// The value of the field with this name; empty if the name occurs several times, nothing if it does not occur.
-std::optional<std::string_view> only_field(const HttpCall& call, std::string_view name);
-
-// Whether the page's origin is the address that the call was sent to.
-bool is_our_origin(std::string_view origin, std::string_view host);
-
-}  // namespace weir
+}  // namespace weir::server::admin

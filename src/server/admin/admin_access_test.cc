@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::server::admin {
 namespace {
 
 int refused(const AdminAccess& access, std::vector<Attribute> fields, std::string_view method = "GET",
@@ -12,7 +12,7 @@ int refused(const AdminAccess& access, std::vector<Attribute> fields, std::strin
   return refusal ? refusal->status : 0;
 }
 
-TEST(AdminAccess, KnowsItsNames) {
+TEST(AdminAccess, AcceptsAddressesLocalhostAndListedNames) {
   const AdminAccess access{.hosts = {"Admin.example.com"}};
   for (const char* host : {"127.0.0.1", "127.0.0.1:8082", "localhost", "LOCALHOST:8082", "localhost.:1", "[::1]:8082",
                            "[2001:db8::1]", "10.0.0.7:80", "admin.example.com", "admin.example.com:8082"}) {
@@ -25,7 +25,7 @@ TEST(AdminAccess, KnowsItsNames) {
   EXPECT_TRUE(is_known_host({.any_host = true}, "evil.example.com"));
 }
 
-TEST(AdminAccess, AsksForTheToken) {
+TEST(AdminAccess, RequiresTheToken) {
   const AdminAccess access{.token = "0123456789abcdef"};
   EXPECT_EQ(refused(access, {{"Host", "localhost"}}), 401);
   EXPECT_EQ(refused(access, {{"Host", "localhost"}, {"Authorization", "Bearer wrong"}}), 401);
@@ -56,4 +56,4 @@ TEST(AdminAccess, RefusesOtherSitesAndForms) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::admin

@@ -1,20 +1,14 @@
-// Tests the admin routes without a socket: bodies, error messages, and names chosen by an attacker.
+// Tests the admin routes without a socket: bodies, error messages, and hostile names.
 #include "server/admin/admin_api.h"
 
-#include <gtest/gtest.h>
+#include "server/http/http_session_fixture.h"
 
-#include "control/usage_keeper.h"
-#include "protocol/json_reader.h"
-#include "server/admin/admin_service.h"
-#include "server/http/http_client.h"
-
-namespace weir {
+namespace weir::server::admin {
 namespace {
 
-struct AdminApi : HttpClient {
+struct AdminApi : http::HttpClient {
   void SetUp() override {
-    service.face = HttpFace::admin;
-    service.admin = &admin;
+    service.api = &admin;
     admin.control = &control;
     gate = std::make_unique<Gate>(limiter);
   }
@@ -27,17 +21,17 @@ struct AdminApi : HttpClient {
     return send("GET " + std::string(target) + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
   }
   static bool is_json(const std::string& text) {
-    JsonTexts texts;
-    JsonReader json(text, texts);
+    protocol::JsonTexts texts;
+    protocol::JsonReader json(text, texts);
     return json.skip_value() && json.at_end();
   }
 
   Gate own_gate{limiter};
-  Control control{limiter, own_gate, {}};
+  control::Control control{limiter, own_gate, {}};
   AdminService admin;
 };
 
-TEST_F(AdminApi, EveryAnswerSaysThatItIsNoPage) {
+TEST_F(AdminApi, EveryAnswerHasSecurityHeaders) {
   for (const char* path : {"/", "/livez", "/admin/v1/status", "/nowhere"}) {
     const std::string answer = get(path);
     EXPECT_EQ(field(answer, "Cache-Control"), "no-store") << path;
@@ -48,7 +42,7 @@ TEST_F(AdminApi, EveryAnswerSaysThatItIsNoPage) {
   EXPECT_TRUE(is_json(body(get("/admin/v1/status"))));
 }
 
-TEST_F(AdminApi, TellsWhatIsWrongWithABody) {
+TEST_F(AdminApi, ReportsWhatIsWrongWithABody) {
   EXPECT_EQ(status(call("/admin/v1/kill-switch", "{")), 400);
   EXPECT_TRUE(has(call("/admin/v1/kill-switch", "{}"), "\\\"on\\\" is missing"));
   EXPECT_TRUE(has(call("/admin/v1/kill-switch", R"({"on":1})"), "\\\"on\\\" must be true or false"));
@@ -65,21 +59,21 @@ TEST_F(AdminApi, TellsWhatIsWrongWithABody) {
   EXPECT_EQ(status(call("/admin/v1/keys/ban", R"({"for":"1h","key":"a","limit":"1/s"})")), 400);
   EXPECT_EQ(status(call("/admin/v1/keys/ban", R"({"for":"1h"})")), 400);
   EXPECT_TRUE(has(call("/admin/v1/keys/ban", R"({"for":"1h","user":"m","cost":2})"), "leave it out"));
-  EXPECT_EQ(status(call("/admin/v1/reload", R"({"reason":"x"})")), 400) << "nobody would keep it";
+  EXPECT_EQ(status(call("/admin/v1/reload", R"({"reason":"x"})")), 400) << "the journal has no entry for a reload";
   EXPECT_EQ(status(call("/admin/v1/keys/explain", R"({"usr":"1"})")), 400);
   EXPECT_EQ(status(get("/admin/v1/changes?n=0")), 400);
   EXPECT_EQ(status(get("/admin/v1/top?by=luck")), 400);
   EXPECT_EQ(status(get("/admin/v1/usage?top=0")), 400);
   EXPECT_EQ(status(get("/admin/v1/usage?since=monday")), 400);
-  EXPECT_EQ(status(get("/admin/v1/usage")), 404) << "it is not counted here";
+  EXPECT_EQ(status(get("/admin/v1/usage")), 404) << "this server does not count usage";
   EXPECT_EQ(status(get("/admin/v1/kill-switch")), 405);
   EXPECT_EQ(field(call("/admin/v1/log", "{}"), "Allow"), "GET, HEAD, PUT");
 }
 
-TEST_F(AdminApi, TellsWhoSpentWhat) {
-  Gate counting(limiter, {.spending = {.subjects = 10}});
+TEST_F(AdminApi, ReportsUsageBySubject) {
+  Gate counting(limiter, {.usage = {.subjects = 10}});
   ASSERT_TRUE(counting.apply(*parse_policy("rules: [{name: r, per: user, limit: 9/day}]", "t")));
-  UsageKeeper keeper(limiter, counting, {});
+  control::UsageKeeper keeper(limiter, counting, {});
   admin.usage = &keeper;
   ASSERT_TRUE(counting.check({.user = "<b>\"\n", .cost = 7}));
   const std::string of_all = body(get("/admin/v1/usage"));
@@ -91,22 +85,22 @@ TEST_F(AdminApi, TellsWhoSpentWhat) {
   EXPECT_EQ(status(get("/admin/v1/usage?from=2026-02-30")), 400);
 }
 
-TEST_F(AdminApi, WithoutTheTokenIsHeldBackAndTold) {
+TEST_F(AdminApi, DelaysAndCountsCallsWithoutTheToken) {
   admin.access.token = "0123456789abcdef";
-  DoorCounts door;
-  service.bounds.counts = &door;
-  EXPECT_EQ(get("/admin/v1/status"), "") << "not at once";
+  loop::ListenerCounts listener;
+  service.bounds.counts = &listener;
+  EXPECT_EQ(get("/admin/v1/status"), "") << "the answer is delayed";
   EXPECT_TRUE(session->is_holding());
   clock->advance(Micros{300'000});
   std::string out;
   session->wake(limiter.now(), out);
   EXPECT_EQ(status(out), 401);
   EXPECT_EQ(field(out, "WWW-Authenticate"), "Bearer realm=\"weir\"");
-  EXPECT_EQ(door.refused[static_cast<std::size_t>(Refused::token)].get(), 1U);
+  EXPECT_EQ(listener.count(loop::Refused::token), 1U);
   EXPECT_EQ(status(get("/livez")), 200);
 }
 
-TEST_F(AdminApi, OddNamesComeBackAsJson) {
+TEST_F(AdminApi, AnswersHostileNamesWithJson) {
   for (const std::string& odd : std::vector<std::string>{"<img src=x onerror=alert(1)>", "\\\"", "\\u0000\\u001b[31m",
                                                          "\xFF\xFE", "\\ud800", "'); DROP"}) {
     for (const char* path : {"/admin/v1/rules/mode", "/admin/v1/keys/reset", "/admin/v1/keys/ban"}) {
@@ -120,4 +114,4 @@ TEST_F(AdminApi, OddNamesComeBackAsJson) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::admin

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "protocol/problem.h"
 
-namespace weir {
+namespace weir::server::admin {
 namespace {
 
 tl::unexpected<Error> wrong(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
 
-tl::unexpected<Error> not_json(const JsonReader& json) {
+tl::unexpected<Error> not_json(const protocol::JsonReader& json) {
   return wrong("the body is not JSON: " + std::string(json.why()) + " at byte " + std::to_string(json.at() + 1) +
                "; send a JSON object");
 }
@@ -22,8 +23,8 @@ tl::unexpected<Error> not_json(const JsonReader& json) {
 tl::unexpected<Error> unknown(std::string_view name, std::span<const AdminMember> known) {
   std::vector<std::string_view> names;
   for (const AdminMember& member : known) names.push_back(member.name);
-  const std::string_view meant = nearest(name, names);
-  std::string message = "unknown member " + in_quotes(name);
+  const std::string_view meant = base::nearest(name, names);
+  std::string message = "unknown member " + base::in_quotes(name);
   if (!meant.empty()) return wrong(message.append("; did you mean \"").append(meant).append("\"?"));
   message += names.empty() ? "; this call takes no members" : "; known members are";
   for (const std::string_view one : names) message.append(" \"").append(one).append("\"");
@@ -32,7 +33,7 @@ tl::unexpected<Error> unknown(std::string_view name, std::span<const AdminMember
 
 }  // namespace
 
-Result<void> AdminBody::take(JsonReader& json, const AdminMember& member) {
+Result<void> AdminBody::take(protocol::JsonReader& json, const AdminMember& member) {
   constexpr std::array<std::string_view, 3> kTypes = {"a string", "true or false", "a whole number"};
   const char first = json.next();
   std::string_view text;
@@ -43,7 +44,7 @@ Result<void> AdminBody::take(JsonReader& json, const AdminMember& member) {
     text = first == 't' ? "true" : "false";
   }
   if (member.type == AdminMember::Type::number && first >= '0' && first <= '9') {
-    is_right = json.read_number(text) && whole_number(text).has_value();
+    is_right = json.read_number(text) && base::to_number<std::int64_t>(text).has_value();
   }
   if (json.is_broken()) return not_json(json);
   if (is_right) {
@@ -55,8 +56,8 @@ Result<void> AdminBody::take(JsonReader& json, const AdminMember& member) {
 }
 
 Result<AdminBody> AdminBody::read(std::string_view body, std::span<const AdminMember> known, Others others) {
-  JsonTexts texts;
-  JsonReader json(body, texts);
+  protocol::JsonTexts texts;
+  protocol::JsonReader json(body, texts);
   AdminBody out;
   std::string rest;
   std::string_view name;
@@ -76,7 +77,7 @@ Result<AdminBody> AdminBody::read(std::string_view body, std::span<const AdminMe
     const std::string named(name);
     if (!json.skip_value()) break;
     if (!rest.empty()) rest += ',';
-    append_json_text(rest, named);
+    protocol::append_json_text(rest, named);
     rest.append(":").append(body.substr(begin, json.at() - begin));
   }
   if (json.is_broken()) return not_json(json);
@@ -96,9 +97,7 @@ std::string_view AdminBody::text(std::string_view name) const {
 }
 
 std::optional<std::uint64_t> AdminBody::number(std::string_view name) const {
-  const auto value = whole_number(text(name));
-  if (!has(name) || !value || *value < 0) return {};
-  return static_cast<std::uint64_t>(*value);
+  return base::to_number<std::uint64_t>(text(name));
 }
 
-}  // namespace weir
+}  // namespace weir::server::admin

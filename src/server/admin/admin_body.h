@@ -16,7 +16,7 @@
 #include "protocol/json_reader.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::server::admin {
 
 struct AdminMember {
   enum class Type : std::uint8_t { text, flag, number };
@@ -43,10 +43,10 @@ class AdminBody {
   const std::string& attributes() const { return attributes_; }
 
  private:
-  Result<void> take(JsonReader& json, const AdminMember& member);
+  Result<void> take(protocol::JsonReader& json, const AdminMember& member);
 
   std::map<std::string, std::string, std::less<>> values_;
   std::string attributes_ = "{}";
 };
 
-}  // namespace weir
+}  // namespace weir::server::admin

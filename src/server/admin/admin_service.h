@@ -1,7 +1,7 @@
-// What the admin API reports about its server, and what it works with.
+// The admin API: its routes, what it works with, and what it reports about its server.
 //
-// One per server. Only the admin thread uses it; it calls the functions while all other threads run. Tested by
-// admin_api_test.cc.
+// One per server, the HttpApi of the admin listener. Only the admin thread uses it, and calls its functions while
+// all other threads run. Tested by admin_api_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -16,37 +16,45 @@
 #include "control/usage_keeper.h"
 #include "protocol/json_writer.h"
 #include "server/admin/admin_access.h"
-#include "server/admin/fleet_view.h"
-#include "server/admin/wrong_secret.h"
+#include "server/observe/fleet_view.h"
+#include "server/observe/metrics.h"
+#include "server/observe/wrong_secret.h"
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::server::admin {
 
-struct DoorView {
+struct ListenerView {
   std::string_view name{};
   std::string address{};
   std::size_t connections = 0, connections_max = 0;
   std::uint64_t requests = 0;
 };
 
-struct AdminService {
-  Control* control = nullptr;    // null: no runtime changes
-  UsageKeeper* usage = nullptr;  // null: no usage by client
-  FleetTells fleet{};
+struct AdminService : http::HttpApi {
+  AdminService();
+
+  control::Control* control = nullptr;               // null: no runtime changes
+  control::UsageKeeper* usage = nullptr;             // null: no usage by client
+  const observe::MetricsSources* metrics = nullptr;  // what /metrics shows; null: nothing
+  observe::FleetReports fleet{};
   AdminAccess access{};
   std::string version{};
   std::string state{};  // the state file's path; empty: none
   std::size_t threads = 1;
   Micros started{0};
-  std::function<std::vector<DoorView>()> doors{};
-  WrongSecrets wrong{};  // wrong and missing tokens
+  std::function<std::vector<ListenerView>()> listeners{};
+  observe::WrongSecrets wrong{};  // wrong and missing tokens
 };
+
+inline AdminService& admin_of(http::HttpContext& context) { return static_cast<AdminService&>(*context.service.api); }
+// For the routes of the API only: without a Control, guard_admin() answers their calls.
+inline control::Control& control_of(http::HttpContext& context) { return *admin_of(context).control; }
 
 // The counts in the answer are this server's alone. The number of nodes tells the reader how many servers to add up.
 // Appends nothing without a fleet.
-inline void append_nodes(JsonWriter& json, const AdminService& admin) {
+inline void append_nodes(protocol::JsonWriter& json, const AdminService& admin) {
   if (!admin.fleet.view) return;
   json.number("nodes", std::max<std::uint64_t>(1, admin.fleet.view().nodes.size()));
 }
 
-}  // namespace weir
+}  // namespace weir::server::admin

@@ -1,18 +1,14 @@
 // Admin routes that report the server's status, and the rules with their counts. See admin_api.h.
 //
 // Tested by admin_api_test.cc and tests/server/admin.sh.
-#include <unistd.h>
-#include <algorithm>
-
-#include <map>
-#include <string>
-#include <string_view>
-
-#include "protocol/json_writer.h"
 #include "server/admin/admin_api.h"
-#include "server/admin/admin_service.h"
 
-namespace weir {
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+namespace weir::server::admin {
 namespace {
 
 // part/whole with four decimal places.
@@ -22,7 +18,7 @@ std::string fraction(std::uint64_t part, std::uint64_t whole) {
   return std::to_string(parts / 10'000) + '.' + std::string(4 - places.size(), '0') + places;
 }
 
-void append_policy(JsonWriter& json, const ControlStatus& status) {
+void append_policy(protocol::JsonWriter& json, const control::ControlStatus& status) {
   json.begin_object("config");
   json.text("file", status.file);
   json.text("hash", status.hash);
@@ -40,23 +36,19 @@ void append_policy(JsonWriter& json, const ControlStatus& status) {
   json.end_object();
 }
 
-void append_doors(JsonWriter& json, const AdminService& admin) {
-  json.begin_array("listeners");
-  const std::vector<DoorView> doors = admin.doors ? admin.doors() : std::vector<DoorView>{};
-  for (const DoorView& door : doors) {
-    json.begin_object();
-    json.text("name", door.name);
-    json.text("address", door.address);
-    json.number("connections", door.connections);
-    json.number("connections_max", door.connections_max);
-    json.number("requests", door.requests);
-    json.end_object();
-  }
-  json.end_array();
+void append_listeners(protocol::JsonWriter& json, const AdminService& admin) {
+  const std::vector<ListenerView> listeners = admin.listeners ? admin.listeners() : std::vector<ListenerView>{};
+  append_objects(json, "listeners", listeners, [&](const ListenerView& listener) {
+    json.text("name", listener.name);
+    json.text("address", listener.address);
+    json.number("connections", listener.connections);
+    json.number("connections_max", listener.connections_max);
+    json.number("requests", listener.requests);
+  });
 }
 
 // The decisions that no rule of the config made; each rule reports its own.
-void append_others(JsonWriter& json, const OtherCounts& others) {
+void append_others(protocol::JsonWriter& json, const OtherCounts& others) {
   json.begin_object("decisions");
   json.number("inline_allowed", others.inline_limits.allowed);
   json.number("inline_denied", others.inline_limits.denied);
@@ -66,7 +58,7 @@ void append_others(JsonWriter& json, const OtherCounts& others) {
   json.end_object();
 }
 
-void append_rule(JsonWriter& json, const RuleView& view, const RuleCounts& numbers) {
+void append_rule(protocol::JsonWriter& json, const control::RuleView& view, const RuleCounts& numbers) {
   const Rule& rule = view.rule;
   std::string per;
   for (const Dimension& one : rule.per) per.append(per.empty() ? "" : ", ").append(to_string(one));
@@ -74,7 +66,6 @@ void append_rule(JsonWriter& json, const RuleView& view, const RuleCounts& numbe
   for (const RuleLimit& limit : rule.limits) limits.push_back(limit.text);
   if (rule.unlimited) limits.emplace_back("unlimited");
   if (rule.by_plan) limits.emplace_back("plan");
-  json.begin_object();
   json.text("name", rule.name);
   json.text("mode", view.mode);
   json.text("configured_mode", view.configured_mode);
@@ -90,55 +81,46 @@ void append_rule(JsonWriter& json, const RuleView& view, const RuleCounts& numbe
   json.number("denied", numbers.denied);
   json.number("shadow_denied", numbers.shadow_denied);
   json.raw("last_hit", time_or_null(numbers.last_hit));
-  json.end_object();
 }
 
 }  // namespace
 
-HttpNext status_route(const HttpCall&, HttpService& service, HttpWork&) {
-  const AdminService& admin = *service.admin;
-  const ControlStatus status = admin.control->status();
-  const LimiterStats table = service.limiter.stats();
-  JsonWriter json(service.answer.body);
-  json.begin_object();
-  json.text("version", admin.version);
-  json.number("pid", static_cast<std::uint64_t>(getpid()));
-  json.number("uptime_seconds", static_cast<std::uint64_t>((service.now - admin.started).count() / 1'000'000));
-  json.flag("ready", service.stopping == nullptr || !service.stopping->load());
-  json.flag("kill_switch", status.kill_switch);
-  json.text("log_level", to_string(status.log_level));
-  json.number("threads", admin.threads);
-  append_doors(json, admin);
-  append_policy(json, status);
-  append_others(json, admin.control->gate().other_counts());
-  json.number("changes_active", status.changes_active);
-  json.text("changes_file", status.changes_file);
-  json.begin_object("table");
-  json.number("keys", table.keys);
-  json.number("capacity", table.capacity);
-  json.raw("fill", fraction(table.keys, table.capacity));
-  json.end_object();
-  json.text("state", admin.state);
-  json.end_object();
-  service.answer.body += '\n';
-  return HttpNext::answer;
+http::HttpNext status_route(const http::HttpCall&, http::HttpContext& context, http::HttpWork&) {
+  const AdminService& admin = admin_of(context);
+  const control::ControlStatus status = admin.control->status();
+  const LimiterStats table = context.service.limiter.stats();
+  return answer_object(context, [&](protocol::JsonWriter& json) {
+    json.text("version", admin.version);
+    json.number("pid", static_cast<std::uint64_t>(getpid()));
+    json.number("uptime_seconds", static_cast<std::uint64_t>((context.now - admin.started).count() / 1'000'000));
+    json.flag("ready", context.service.stopping == nullptr || !context.service.stopping->load());
+    json.flag("kill_switch", status.kill_switch);
+    json.text("log_level", log::to_string(status.log_level));
+    json.number("threads", admin.threads);
+    append_listeners(json, admin);
+    append_policy(json, status);
+    append_others(json, admin.control->gate().other_counts());
+    json.number("changes_active", status.changes_active);
+    json.text("changes_file", status.changes_file);
+    json.begin_object("table");
+    json.number("keys", table.keys);
+    json.number("capacity", table.capacity);
+    json.raw("fill", fraction(table.keys, table.capacity));
+    json.end_object();
+    json.text("state", admin.state);
+  });
 }
 
-HttpNext rules_route(const HttpCall&, HttpService& service, HttpWork&) {
+http::HttpNext rules_route(const http::HttpCall&, http::HttpContext& context, http::HttpWork&) {
   std::map<std::string, RuleCounts> numbers;
-  for (RuleCounts& one : service.admin->control->gate().rule_counts()) numbers.emplace(one.rule, one);
-  JsonWriter json(service.answer.body);
-  json.begin_object();
-  append_nodes(json, *service.admin);
-  json.begin_array("rules");
-  for (const RuleView& view : service.admin->control->rules()) {
-    const auto of_rule = numbers.find(view.rule.name);
-    append_rule(json, view, of_rule == numbers.end() ? RuleCounts{} : of_rule->second);
-  }
-  json.end_array();
-  json.end_object();
-  service.answer.body += '\n';
-  return HttpNext::answer;
+  for (RuleCounts& one : control_of(context).gate().rule_counts()) numbers.emplace(one.rule, one);
+  return answer_object(context, [&](protocol::JsonWriter& json) {
+    append_nodes(json, admin_of(context));
+    append_objects(json, "rules", control_of(context).rules(), [&](const control::RuleView& view) {
+      const auto of_rule = numbers.find(view.rule.name);
+      append_rule(json, view, of_rule == numbers.end() ? RuleCounts{} : of_rule->second);
+    });
+  });
 }
 
-}  // namespace weir
+}  // namespace weir::server::admin

@@ -1,93 +1,74 @@
-// The admin route for usage: what subjects used, by rule and day. See admin_api.h and weir/spending.h.
+// The admin route for usage: what subjects used, by rule and day. See admin_api.h and weir/usage.h.
 //
 // Tested by admin_api_test.cc and tests/server/usage.sh.
-#include <string>
-
-#include "base/nearest.h"
-#include "control/usage_keeper.h"
-#include "protocol/json_writer.h"
-#include "protocol/query.h"
 #include "server/admin/admin_api.h"
-#include "server/admin/admin_service.h"
 
-namespace weir {
+#include <utility>
+
+#include "control/usage_keeper.h"
+
+namespace weir::server::admin {
 namespace {
 
 constexpr std::size_t kTopMost = 10'000;
 constexpr std::size_t kDaysMost = 36'500;
 
-Result<SpendingQuery> query_of(std::string_view target) {
-  const auto parameters = parse_query(split_target(target).query);
-  if (!parameters) return fail(parameters.error());
-  SpendingQuery query;
-  for (const Parameter& parameter : *parameters) {
-    if (parameter.name == "subject") {
-      query.subject = parameter.value;
-    } else if (parameter.name == "rule") {
-      query.rule = parameter.value;
-    } else if (parameter.name == "from") {
-      query.from = parameter.value;
-    } else if (parameter.name == "to") {
-      query.to = parameter.value;
-    } else if (parameter.name == "days" || parameter.name == "top") {
-      const bool is_top = parameter.name == "top";
-      const auto count = count_of(parameter.name, parameter.value, is_top ? kTopMost : kDaysMost);
-      if (!count) return fail(count.error());
-      (is_top ? query.top : query.days) = *count;
-    } else {
-      return fail(ErrorCode::invalid_argument,
-                  "unknown parameter " + in_quotes(parameter.name + '=' + parameter.value) +
-                      "; use subject=user:42, rule=NAME, from=2026-09-01, to=2026-09-30, days=30 or top=20");
-    }
-  }
-  return query;
+constexpr std::string_view kParameters =
+    "use subject=user:42, rule=NAME, from=2026-09-01, to=2026-09-30, days=30 or top=20";
+
+Result<UsageQuery> query_of(const http::HttpCall& call) {
+  UsageQuery query;
+  const std::pair<std::string_view, std::string&> texts[] = {
+      {"subject", query.subject}, {"rule", query.rule}, {"from", query.from}, {"to", query.to}};
+  return read_query(call, kParameters,
+                    [&](const protocol::Parameter& parameter) -> Result<bool> {
+                      if (parameter.name == "days") return take_count(parameter, kDaysMost, query.days);
+                      if (parameter.name == "top") return take_count(parameter, kTopMost, query.top);
+                      for (const auto& [name, text] : texts) {
+                        if (parameter.name != name) continue;
+                        text = parameter.value;
+                        return true;
+                      }
+                      return false;
+                    })
+      .map([&] { return std::move(query); });
 }
 
-void append_row(JsonWriter& json, const Spending& row, bool has_day) {
-  json.begin_object();
+void append_row(protocol::JsonWriter& json, const UsageRow& row, bool has_day) {
   if (has_day) json.text("day", row.day);
   json.text("rule", row.rule);
   json.text("subject", row.subject);
-  json.raw("used", std::to_string(row.spent));
+  json.raw("used", std::to_string(row.used));
   json.number("error", row.error);
   json.number("denied", row.denied);
   json.number("denied_error", row.denied_error);
-  json.end_object();
 }
 
 }  // namespace
 
-HttpNext usage_route(const HttpCall& call, HttpService& service, HttpWork&) {
-  const auto query = query_of(call.target);
-  if (!query) return refuse_body(service, query.error());
-  if (service.admin->usage == nullptr) {
+http::HttpNext usage_route(const http::HttpCall& call, http::HttpContext& context, http::HttpWork&) {
+  const auto query = query_of(call);
+  if (!query) return refuse_body(context, query.error());
+  if (admin_of(context).usage == nullptr) {
     return refuse_change(
-        service,
+        context,
         {ErrorCode::not_found, "usage is not counted; set the number of usage subjects above 0 (--usage-subjects)", 0});
   }
-  const auto report = service.admin->usage->report(*query);
-  if (!report && report.error().code == ErrorCode::invalid_argument) return refuse_body(service, report.error());
-  if (!report) return refuse_change(service, report.error());
-  JsonWriter json(service.answer.body);
-  json.begin_object();
-  json.text("from", report->from);
-  json.text("to", report->to);
-  append_nodes(json, *service.admin);
-  json.begin_array("rows");
-  for (const Spending& row : report->rows) append_row(json, row, !query->subject.empty());
-  json.end_array();
-  json.begin_array("unknown");
-  for (const SpendingUnknown& one : report->unknown) {
-    json.begin_object();
-    json.text("day", one.day);
-    json.text("rule", one.rule);
-    json.number("at_most", one.at_most);
-    json.end_object();
-  }
-  json.end_array();
-  json.end_object();
-  service.answer.body += '\n';
-  return HttpNext::answer;
+  const auto report = admin_of(context).usage->report(*query);
+  if (!report && report.error().code == ErrorCode::invalid_argument) return refuse_body(context, report.error());
+  if (!report) return refuse_change(context, report.error());
+  return answer_object(context, [&](protocol::JsonWriter& json) {
+    json.text("from", report->from);
+    json.text("to", report->to);
+    append_nodes(json, admin_of(context));
+    append_objects(json, "rows", report->rows,
+                   [&](const UsageRow& row) { append_row(json, row, !query->subject.empty()); });
+    append_objects(json, "unknown", report->unknown, [&](const UsageUnknown& one) {
+      json.text("day", one.day);
+      json.text("rule", one.rule);
+      json.number("at_most", one.at_most);
+    });
+  });
 }
 
-}  // namespace weir
+}  // namespace weir::server::admin

@@ -9,7 +9,7 @@
 #include "grpc_fixture.h"
 #include "server/grpc/grpc_greeting.h"
 #include "server/grpc/grpc_session.h"
-#include "server/loop/session_player.h"
+#include "server/loop/session_fixture.h"
 
 namespace weir::test {
 namespace {
@@ -20,7 +20,7 @@ class GrpcAbuseTest : public GrpcTest {
   bool cancel_calls(std::size_t count) {
     while (count > 0 && !client->progress.close) {
       std::vector<std::int32_t> streams;
-      for (std::size_t i = 0; i < GrpcBounds{}.calls_max && count > 0; ++i, --count) {
+      for (std::size_t i = 0; i < server::loop::GrpcBounds{}.calls_max && count > 0; ++i, --count) {
         streams.push_back(client->begin(GrpcClient::usual(kShouldRateLimit), std::string(1, 0)));
       }
       client->exchange();
@@ -33,8 +33,6 @@ class GrpcAbuseTest : public GrpcTest {
     }
     return !client->progress.close;
   }
-
-  std::uint64_t refused(Refused why) const { return counts.refused[static_cast<std::size_t>(why)].get(); }
 };
 
 TEST_F(GrpcAbuseTest, KeepsAGatewayWhoseCallsTimeOutInThousands) {
@@ -43,12 +41,12 @@ TEST_F(GrpcAbuseTest, KeepsAGatewayWhoseCallsTimeOutInThousands) {
   EXPECT_EQ(session->held(), 0u);
 }
 
-TEST_F(GrpcAbuseTest, CutsOffWhoResetsWithoutEnd) { EXPECT_FALSE(cancel_calls(200'000)); }
+TEST_F(GrpcAbuseTest, CutsOffAClientThatResetsWithoutEnd) { EXPECT_FALSE(cancel_calls(200'000)); }
 
 TEST_F(GrpcAbuseTest, BoundsTheCallsOfAConnection) {
   client->exchange();
   EXPECT_EQ(nghttp2_session_get_remote_settings(client->http2, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS),
-            GrpcBounds{}.calls_max);
+            server::loop::GrpcBounds{}.calls_max);
 }
 
 TEST_F(GrpcAbuseTest, BoundsTheBytesOfUnfinishedRequests) {
@@ -58,14 +56,14 @@ TEST_F(GrpcAbuseTest, BoundsTheBytesOfUnfinishedRequests) {
   for (int i = 0; i < 10; ++i) {
     streams.push_back(client->begin(GrpcClient::usual(kShouldRateLimit), head + std::string(700'000, 'x')));
     client->exchange();
-    EXPECT_LE(session->held(), kGrpcHeldMax);
+    EXPECT_LE(session->held(), server::grpc::kGrpcHeldMax);
   }
   EXPECT_EQ(client->heard[streams.front()].status(), "none");
   EXPECT_EQ(client->heard[streams.back()].status(), "8");
   EXPECT_EQ(client->call(kHealthCheck, "").status(), "0");
 }
 
-TEST_F(GrpcAbuseTest, BoundsAnswersThatNobodyTakes) {
+TEST_F(GrpcAbuseTest, BoundsAnswersThatTheClientDoesNotRead) {
   connect(0);
   client->takes = false;
   std::string question = framed(
@@ -76,19 +74,18 @@ TEST_F(GrpcAbuseTest, BoundsAnswersThatNobodyTakes) {
   for (int i = 0; i < 200; ++i) {
     client->begin(GrpcClient::usual(kReflection), questions);
     client->exchange();
-    ASSERT_LE(session->held(), kGrpcHeldMax + 2 * questions.size());
+    ASSERT_LE(session->held(), server::grpc::kGrpcHeldMax + 2 * questions.size());
   }
 }
 
-TEST_F(GrpcAbuseTest, DoesNotWaitForAWindowThatIsNeverWidened) {
+TEST_F(GrpcAbuseTest, DoesNotWaitForeverForAWindowUpdate) {
   connect(0);
   client->takes = false;
   std::string questions;
   for (int i = 0; i < 100'000; ++i) questions += framed(std::string_view(":\0", 2));  // asks for the list of services
   const std::int32_t stream = client->begin(GrpcClient::usual(kReflection), questions);
-  const std::int32_t unary = client->begin(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress), true);
-  client->exchange();
-  EXPECT_GT(session->held(), 300'000u) << "questions and answers";
+  const std::int32_t unary = begin_call(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress), true);
+  EXPECT_GT(session->held(), 300'000u) << "requests and answers";
   EXPECT_EQ(session->due(), kStart + kTakeMax);
   wake_at(kTakeMax - Micros{1});
   EXPECT_FALSE(client->heard[stream].is_closed);
@@ -96,11 +93,11 @@ TEST_F(GrpcAbuseTest, DoesNotWaitForAWindowThatIsNeverWidened) {
   client->exchange();
   wake_at(kTakeMax);
   EXPECT_EQ(client->heard[stream].error, std::uint32_t{NGHTTP2_ENHANCE_YOUR_CALM});
-  EXPECT_FALSE(client->heard[unary].is_closed) << "a byte of it was taken: it is slow, and waited for";
-  EXPECT_EQ(refused(Refused::unread), 1U);
+  EXPECT_FALSE(client->heard[unary].is_closed) << "the client has read a byte: it is slow, and the server waits";
+  EXPECT_EQ(counts.count(server::loop::Refused::unread), 1U);
   wake_at(2 * kTakeMax);
   EXPECT_EQ(client->heard[unary].error, std::uint32_t{NGHTTP2_ENHANCE_YOUR_CALM});
-  EXPECT_EQ(refused(Refused::unread), 2U);
+  EXPECT_EQ(counts.count(server::loop::Refused::unread), 2U);
   EXPECT_EQ(session->held(), 0u);
   EXPECT_EQ(session->due(), kNever);
   client->takes = true;
@@ -109,28 +106,24 @@ TEST_F(GrpcAbuseTest, DoesNotWaitForAWindowThatIsNeverWidened) {
   EXPECT_EQ(client->call(kHealthCheck, "").status(), "0") << "the connection goes on";
 }
 
-TEST_F(GrpcAbuseTest, DoesNotWaitForTheRestOfAQuestionForEver) {
+TEST_F(GrpcAbuseTest, DoesNotWaitForeverForTheRestOfAMessage) {
   const std::string question = framed(std::string_view(":\0", 2));
-  const std::int32_t stream = client->begin(GrpcClient::usual(kReflection), question);
-  client->exchange();
+  const std::int32_t stream = begin_call(GrpcClient::usual(kReflection), question);
   EXPECT_EQ(client->heard[stream].messages().size(), 1u);
   EXPECT_EQ(session->due(), kNever) << "a stream may be silent";
-  client->send(stream, question.substr(0, 6), false);
-  client->exchange();
-  EXPECT_EQ(session->due(), kStart + kGrpcPatience);
-  client->send(stream, question.substr(6), false);
-  client->exchange();
+  send_more(stream, question.substr(0, 6), false);
+  EXPECT_EQ(session->due(), kStart + server::grpc::kGrpcRequestMax);
+  send_more(stream, question.substr(6), false);
   EXPECT_EQ(client->heard[stream].messages().size(), 2u);
-  wake_at(kGrpcPatience);
+  wake_at(server::grpc::kGrpcRequestMax);
   EXPECT_FALSE(client->heard[stream].is_closed);
-  client->send(stream, question.substr(0, 6), false);
-  client->exchange();
-  wake_at(2 * kGrpcPatience);
+  send_more(stream, question.substr(0, 6), false);
+  wake_at(2 * server::grpc::kGrpcRequestMax);
   EXPECT_EQ(client->heard[stream].status(), "4");
   EXPECT_EQ(session->held(), 0u);
 }
 
-TEST_F(GrpcAbuseTest, AnswersAFloodOfQuestionsInTheEnd) {
+TEST_F(GrpcAbuseTest, AnswersAFloodOfMessages) {
   std::string question = framed(
                   "\x1a\x24"
                   "envoy/service/ratelimit/v3/rls.proto"),
@@ -151,15 +144,16 @@ TEST_F(GrpcAbuseTest, PausesWhenItsAnswersPileUp) {
     for (ssize_t size = 0; (size = nghttp2_session_mem_send(client->http2, &data)) > 0;) {
       request.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));
     }
-    Turn turn(limiter);
-    std::string output(kOutputMax, 'x');
-    const Progress stopped = session->consume(request, turn, output);
+    server::loop::Turn turn(limiter);
+    std::string output(server::loop::kOutputMax, 'x');
+    const server::loop::Progress stopped = session->consume(request, turn, output);
     EXPECT_TRUE(stopped.full);
-    EXPECT_EQ(output.size(), kOutputMax) << "nothing is added";
+    EXPECT_EQ(output.size(), server::loop::kOutputMax) << "nothing is added";
     output.clear();
     std::size_t consumed = stopped.consumed;
     while (consumed < request.size()) {
-      const Progress progress = session->consume(std::string_view(request).substr(consumed), turn, output);
+      const server::loop::Progress progress =
+          session->consume(std::string_view(request).substr(consumed), turn, output);
       ASSERT_FALSE(progress.close);
       consumed += progress.consumed;
     }
@@ -180,7 +174,7 @@ TEST_F(GrpcAbuseTest, EndsAConnectionThatBreaksHttp2) {
   EXPECT_EQ(client->goaways.size(), 1u);
 }
 
-TEST_F(GrpcAbuseTest, EndsAConnectionThatGoesOnWithStreamsThatAreOver) {
+TEST_F(GrpcAbuseTest, EndsAConnectionThatUsesClosedStreams) {
   const std::string late("\0\0\1\0\0\0\0\0\1x", 10), left_out("\0\0\1\x01\x05\0\0\0\3\x83", 10);
   for (const std::string& frame : {late, left_out}) {
     connect();
@@ -193,9 +187,8 @@ TEST_F(GrpcAbuseTest, EndsAConnectionThatGoesOnWithStreamsThatAreOver) {
   }
 }
 
-TEST_F(GrpcAbuseTest, PassesOverWhatComesForACallThatItReset) {
-  const std::int32_t stream = client->begin(GrpcClient::usual("/no.Such/Method"), "abc");
-  client->exchange();
+TEST_F(GrpcAbuseTest, IgnoresDataForACallThatItHasReset) {
+  const std::int32_t stream = begin_call(GrpcClient::usual("/no.Such/Method"), "abc");
   ASSERT_TRUE(client->heard[stream].is_closed);
   EXPECT_FALSE(client->player.feed(std::string("\0\0\1\0\1\0\0\0\1x", 10)).close);
   EXPECT_EQ(client->call(kHealthCheck, "").status(), "0");
@@ -205,9 +198,9 @@ TEST_F(GrpcAbuseTest, EndsAFloodOfSettings) {
   client->exchange();
   std::string flood;
   for (int i = 0; i < 200'000; ++i) flood += std::string("\0\0\0\x04\0\0\0\0\0", 9);
-  const Progress progress = client->player.feed(flood);
+  const server::loop::Progress progress = client->player.feed(flood);
   EXPECT_TRUE(progress.close || progress.full);
-  EXPECT_LE(client->player.output.size(), 2 * kOutputMax);
+  EXPECT_LE(client->player.output.size(), 2 * server::loop::kOutputMax);
 }
 
 TEST_F(GrpcAbuseTest, KeepsAClientThatUpdatesItsWindowsWithEveryCall) {
@@ -220,33 +213,33 @@ TEST_F(GrpcAbuseTest, KeepsAClientThatUpdatesItsWindowsWithEveryCall) {
   }
 }
 
-TEST_F(GrpcAbuseTest, CountsEachWhoGoesTooFar) {
+TEST_F(GrpcAbuseTest, CountsEveryRefusedClient) {
   const auto say = [&](const std::string& bytes) {
-    const auto one = make_grpc_session(service);
-    SessionPlayer player(*one, limiter);
+    const auto one = server::grpc::make_grpc_session(service);
+    server::loop::SessionPlayer player(*one, limiter);
     return player.feed(bytes).close;
   };
-  const std::string preface(kHttp2Preface);
+  const std::string preface(server::grpc::kHttp2Preface);
   std::string pings, headers =
                          "\x83\x86\x01\x01x\x04\x01/\x0f\x10\x10"
                          "application/grpc";
   for (int i = 0; i < 20'000; ++i) pings += std::string("\0\0\x08\x06\0\0\0\0\0pppppppp", 17);
   EXPECT_TRUE(say(preface + std::string("\0\0\0\4\0\0\0\0\0", 9) + pings));
-  EXPECT_EQ(refused(Refused::streams), 1U);
+  EXPECT_EQ(counts.count(server::loop::Refused::streams), 1U);
   for (int i = 0; i < 90; ++i) headers += std::string("\0\4name\x64", 7) + std::string(100, 'v');
   for (int i = 0; i < 300; ++i) headers += std::string("\x40\4more\x04much", 11);
   const std::string size{static_cast<char>(headers.size() >> 16), static_cast<char>(headers.size() >> 8),
                          static_cast<char>(headers.size())};
   EXPECT_FALSE(say(preface + std::string("\0\0\0\4\0\0\0\0\0", 9) + size + std::string("\1\4\0\0\0\1", 6) + headers));
-  EXPECT_EQ(refused(Refused::header), 1U);
+  EXPECT_EQ(counts.count(server::loop::Refused::header), 1U);
   EXPECT_TRUE(say("GET / HTTP/1.1\r\n\r\n"));
-  EXPECT_EQ(refused(Refused::malformed), 1U);
+  EXPECT_EQ(counts.count(server::loop::Refused::malformed), 1U);
 }
 
 TEST_F(GrpcAbuseTest, WaitsForAHeaderThatIsNotComplete) {
   client->exchange();
   const std::string begun("\0\0\1\x01\0\0\0\0\1\x83", 10);  // HEADERS without END_HEADERS
-  EXPECT_EQ(client->player.feed(begun).phase, Phase::header);
+  EXPECT_EQ(client->player.feed(begun).phase, server::loop::Phase::header);
 }
 
 }  // namespace

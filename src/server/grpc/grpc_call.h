@@ -16,7 +16,7 @@
 #include "server/grpc/grpc_head.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::server::grpc {
 
 class GrpcDecision;  // grpc_decision.h
 
@@ -28,10 +28,10 @@ struct GrpcCall {
   std::size_t sent = 0;
   std::size_t surplus = 0;  // bytes received of a request that will be refused anyway
   Micros deadline = kNever;
-  Micros question_due = kNever;        // of a stream: the time until which a message that has begun must be complete
-  Micros take_due = kNever;            // the time until which the client must read some of `out`; kNever: no time-out
-  GrpcStatus status = GrpcStatus::ok;  // for the trailers
-  std::string message{};               // for the trailers
+  Micros message_due = kNever;  // of a stream: the time until which a message that has begun must be complete
+  Micros take_due = kNever;     // the time until which the client must read some of `out`; kNever: no time-out
+  protocol::GrpcStatus status = protocol::GrpcStatus::ok;  // for the trailers
+  std::string message{};                                   // for the trailers
 
   bool is_pending = true;        // its request is not complete
   bool is_dated = false;         // its deadline is set
@@ -58,7 +58,7 @@ class GrpcCalls {
 
   void give(GrpcCall* ended) {
     std::unique_ptr<GrpcCall> call(ended);
-    if (free_.size() >= kKept || call->in.capacity() + call->out.capacity() > kRoomKept) return;
+    if (free_.size() >= kKept || call->in.capacity() + call->out.capacity() > kCapacityKept) return;
     std::string in = std::move(call->in), out = std::move(call->out);
     *call = GrpcCall{};
     in.clear();
@@ -72,9 +72,9 @@ class GrpcCalls {
 
  private:
   static constexpr std::size_t kKept = 4'096;
-  static constexpr std::size_t kRoomKept = std::size_t{16} << 10;
+  static constexpr std::size_t kCapacityKept = std::size_t{16} << 10;
 
   std::vector<std::unique_ptr<GrpcCall>> free_;
 };
 
-}  // namespace weir
+}  // namespace weir::server::grpc

@@ -8,10 +8,9 @@
 
 #include "protocol/request_id.h"
 #include "server/grpc/grpc_http2.h"
-#include "server/loop/shed.h"
 #include "server/observe/traced_request.h"
 
-namespace weir {
+namespace weir::server::grpc {
 namespace {
 
 // A reflection stream pauses while this many bytes of answers are unread.
@@ -21,12 +20,12 @@ constexpr std::string_view kShuttingDown = "the server is shutting down";
 }  // namespace
 
 void GrpcSession::expire(GrpcCall& call) {
-  if (!call.is_foreign) return finish(call, GrpcStatus::deadline_exceeded, "the deadline has passed");
+  if (!call.is_foreign) return finish(call, protocol::GrpcStatus::deadline_exceeded, "the deadline has passed");
   if (!call.is_finished) return refuse_http(call);
   reset(call);
 }
 
-void GrpcSession::tell_health(GrpcCall& call) {
+void GrpcSession::send_health(GrpcCall& call) {
   const std::size_t before = call.out.size();
   service_.methods.run(call.head.method, {}, serving(), call.out);
   unsent_ += call.out.size() - before;
@@ -34,8 +33,9 @@ void GrpcSession::tell_health(GrpcCall& call) {
 
 // Ends a stream that would otherwise not end. A health watcher first learns that the server no longer serves.
 void GrpcSession::dismiss(GrpcCall& call) {
-  if (call.head.method == GrpcMethod::health_watch && serving() == ServingStatus::not_serving) tell_health(call);
-  finish(call, GrpcStatus::unavailable, std::string(kShuttingDown));
+  if (call.head.method == GrpcMethod::health_watch && serving() == protocol::ServingStatus::not_serving)
+    send_health(call);
+  finish(call, protocol::GrpcStatus::unavailable, std::string(kShuttingDown));
 }
 
 int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
@@ -44,8 +44,9 @@ int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
   if (call == nullptr || call->is_finished) return 0;
   if (call->head.method == GrpcMethod::health_watch && !call->is_pending) return 0;
   if (held() + data.size() > kGrpcHeldMax) {
-    service_.bounds.refuse(Refused::pipeline);
-    finish(*call, GrpcStatus::resource_exhausted, "the calls of this connection have reached their memory limit");
+    service_.bounds.refuse(loop::Refused::pipeline);
+    finish(*call, protocol::GrpcStatus::resource_exhausted,
+           "the calls of this connection have reached their memory limit");
     return 0;
   }
   held_ += data.size();
@@ -54,7 +55,7 @@ int GrpcSession::on_data(std::int32_t stream, std::string_view data) {
   return 0;
 }
 
-void GrpcSession::forget(GrpcCall* call) {
+void GrpcSession::drop_call(GrpcCall* call) {
   (call->before == nullptr ? open_ : call->before->next) = call->next;
   if (call->next != nullptr) call->next->before = call->before;
   if (call->is_pending) --pending_;
@@ -70,7 +71,7 @@ void GrpcSession::start(GrpcCall& call) {
   call.is_foreign = !head.is_post || !head.is_grpc;
   if (call.is_foreign) return;
   if (auto refused = refuse_grpc_head(head, service_.bounds.http.header_max)) {
-    if (refused->status == GrpcStatus::resource_exhausted) service_.bounds.refuse(Refused::header);
+    if (refused->status == protocol::GrpcStatus::resource_exhausted) service_.bounds.refuse(loop::Refused::header);
     return finish(call, refused->status, std::move(refused->message));
   }
   if (head.method != GrpcMethod::reflection) return;
@@ -102,63 +103,63 @@ int GrpcSession::take_surplus(GrpcCall& call, std::size_t size) {
 }
 
 // For a message that can never be answered.
-void GrpcSession::refuse_message(GrpcCall& call, const GrpcMessage& message) {
-  const bool is_large = message.state == GrpcMessage::State::too_large;
-  service_.bounds.refuse(is_large ? Refused::body : Refused::malformed);
+void GrpcSession::refuse_message(GrpcCall& call, const protocol::GrpcMessage& message) {
+  const bool is_large = message.state == protocol::GrpcMessage::State::too_large;
+  service_.bounds.refuse(is_large ? loop::Refused::body : loop::Refused::malformed);
   GrpcOutcome refused = refuse_grpc_message(message, service_.bounds.body_max);
   finish(call, refused.status, std::move(refused.message));
 }
 
 void GrpcSession::take_messages(GrpcCall& call) {
-  if (call.head.method == GrpcMethod::reflection) return answer_questions(call);
-  const GrpcMessage message = next_message(call.in);
-  if (message.state == GrpcMessage::State::need_more) return;
-  if (message.state != GrpcMessage::State::complete) {
+  if (call.head.method == GrpcMethod::reflection) return answer_messages(call);
+  const protocol::GrpcMessage message = next_message(call.in);
+  if (message.state == protocol::GrpcMessage::State::need_more) return;
+  if (message.state != protocol::GrpcMessage::State::complete) {
     return refuse_message(call, message);
   }
   if (message.consumed == call.in.size()) return;  // answered when the request ends
-  finish(call, GrpcStatus::unimplemented, "this method takes one message; the client sent more than one");
+  finish(call, protocol::GrpcStatus::unimplemented, "this method takes one message; the client sent more than one");
 }
 
 // Answers each message of a reflection stream in order, but not faster than the client reads the answers.
-void GrpcSession::answer_questions(GrpcCall& call) {
+void GrpcSession::answer_messages(GrpcCall& call) {
   std::size_t used = 0;
-  GrpcMessage message;
+  protocol::GrpcMessage message;
   while (!call.is_finished && call.out.size() - call.sent < kAnswersAhead) {
     message = next_message(std::string_view(call.in).substr(used));
-    if (message.state != GrpcMessage::State::complete) break;
+    if (message.state != protocol::GrpcMessage::State::complete) break;
     used += message.consumed;
     run(call, message.payload);
   }
   if (call.is_finished) return;
   call.in.erase(0, used);
   held_ -= used;
-  if (used > 0) call.question_due = kNever;
+  if (used > 0) call.message_due = kNever;
   if (call.out.size() - call.sent >= kAnswersAhead) return;  // later
-  if (message.state != GrpcMessage::State::need_more) {
+  if (message.state != protocol::GrpcMessage::State::need_more) {
     return refuse_message(call, message);
   }
-  if (!call.has_request_end) return wait_for_question(call);
-  if (call.in.empty()) return finish(call, GrpcStatus::ok);
-  finish(call, GrpcStatus::internal, "the request ended in the middle of a message");
+  if (!call.has_request_end) return wait_for_message(call);
+  if (call.in.empty()) return finish(call, protocol::GrpcStatus::ok);
+  finish(call, protocol::GrpcStatus::internal, "the request ended in the middle of a message");
 }
 
 // A stream may be silent for days, but not within a message, which stays in memory until it is complete.
-void GrpcSession::wait_for_question(GrpcCall& call) {
-  if (call.in.empty() || call.question_due != kNever) return;
-  call.question_due = service_.limiter.now() + kGrpcPatience;
-  earliest_ = std::min(earliest_, call.question_due);
+void GrpcSession::wait_for_message(GrpcCall& call) {
+  if (call.in.empty() || call.message_due != kNever) return;
+  call.message_due = service_.limiter.now() + kGrpcRequestMax;
+  earliest_ = std::min(earliest_, call.message_due);
 }
 
 void GrpcSession::end_request(GrpcCall& call) {
   if (call.is_foreign) return refuse_http(call);
-  if (call.head.method == GrpcMethod::reflection) return answer_questions(call);
+  if (call.head.method == GrpcMethod::reflection) return answer_messages(call);
   if (!call.is_pending) return;  // trailers after the end
-  const GrpcMessage message = next_message(call.in);
-  if (message.state == GrpcMessage::State::complete) return run(call, message.payload);
+  const protocol::GrpcMessage message = next_message(call.in);
+  if (message.state == protocol::GrpcMessage::State::complete) return run(call, message.payload);
   if (call.in.empty())
-    return finish(call, GrpcStatus::unimplemented, "this method takes one message; the client sent none");
-  finish(call, GrpcStatus::internal, "the request ended in the middle of a message");
+    return finish(call, protocol::GrpcStatus::unimplemented, "this method takes one message; the client sent none");
+  finish(call, protocol::GrpcStatus::internal, "the request ended in the middle of a message");
 }
 
 void GrpcSession::run(GrpcCall& call, std::string_view message) {
@@ -167,7 +168,7 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
   GrpcOutcome outcome;
   if (sheds_ && is_check) {
     shed(call);
-  } else if (service_.errands != nullptr && is_check) {
+  } else if (service_.tasks != nullptr && is_check) {
     if (!decide_on_fiber(call, message, outcome)) return;
   } else {
     outcome = decide(call, message);
@@ -176,8 +177,8 @@ void GrpcSession::run(GrpcCall& call, std::string_view message) {
 }
 
 void GrpcSession::shed(GrpcCall& call) {
-  service_.bounds.refuse(Refused::overload);
-  append_shed_rls(service_.bounds.on_overload, call.out);
+  service_.bounds.refuse(loop::Refused::overload);
+  append_overload_answer(service_.bounds.on_overload, call.out);
 }
 
 // False if it must wait: then the request is complete, and take_decided() continues with it.
@@ -225,46 +226,47 @@ void GrpcSession::take_decided() {
 // The part of `out` from `before` on is new.
 void GrpcSession::answer(GrpcCall& call, std::size_t before, GrpcOutcome outcome) {
   unsent_ += call.out.size() - before;
-  if (outcome.status != GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
+  if (outcome.status != protocol::GrpcStatus::ok) return finish(call, outcome.status, std::move(outcome.message));
   if (held() > kGrpcHeldMax) {
-    service_.bounds.refuse(Refused::unread);
+    service_.bounds.refuse(loop::Refused::unread);
     unsent_ -= call.out.size() - before;
     call.out.resize(before);
-    return finish(call, GrpcStatus::resource_exhausted, "the client does not read the responses of this connection");
+    return finish(call, protocol::GrpcStatus::resource_exhausted,
+                  "the client does not read the responses of this connection");
   }
-  if (!is_stream(call.head.method)) return finish(call, GrpcStatus::ok);
+  if (!is_stream(call.head.method)) return finish(call, protocol::GrpcStatus::ok);
   ++answered_;
   if (std::exchange(call.is_pending, false)) --pending_;
   if (call.head.method == GrpcMethod::health_watch) drop_input(call);
-  if (call.is_dated && call.head.timeout > kGrpcPatience) {  // kGrpcPatience is only for requests
-    call.deadline = call.head.timeout == kNever ? kNever : call.deadline - kGrpcPatience + call.head.timeout;
+  if (call.is_dated && call.head.timeout > kGrpcRequestMax) {  // kGrpcRequestMax is only for requests
+    call.deadline = call.head.timeout == kNever ? kNever : call.deadline - kGrpcRequestMax + call.head.timeout;
   }
   open_response(call);
   resume(call);
   if (call.head.method == GrpcMethod::health_watch && is_draining_) {
-    finish(call, GrpcStatus::unavailable, std::string(kShuttingDown));
+    finish(call, protocol::GrpcStatus::unavailable, std::string(kShuttingDown));
   }
 }
 
 GrpcOutcome GrpcSession::decide(GrpcCall& call, std::string_view message) {
-  DoorDenials& denials = service_.methods.denials();
+  observe::ListenerDenials& denials = service_.methods.denials();
   denials.request_id = call.head.request_id;
   const auto run = [&] { return service_.methods.run(call.head.method, message, serving(), call.out); };
   if (service_.traces == nullptr || call.head.method != GrpcMethod::should_rate_limit) return run();
-  return trace_call(*service_.traces, call.head.trace, denials, service_.limiter, run);
+  return observe::trace_call(*service_.traces, call.head.trace, denials, service_.limiter, run);
 }
 
 void GrpcSession::open_response(GrpcCall& call) {
   if (std::exchange(call.is_answering, true)) return;
   const std::string& id = call.head.request_id;
   const std::array fields = {field(":status", "200"), field("content-type", "application/grpc"),
-                             copied(kRequestIdField, id)};
+                             copied(protocol::kRequestIdField, id)};
   const nghttp2_data_provider provider = answer_of(call);
   nghttp2_submit_response(http2_, call.stream, fields.data(), fields.size() - (id.empty() ? 1 : 0), &provider);
 }
 
 // The status is sent last: after the messages, or alone if there are none.
-void GrpcSession::finish(GrpcCall& call, GrpcStatus status, std::string message) {
+void GrpcSession::finish(GrpcCall& call, protocol::GrpcStatus status, std::string message) {
   stop_waiting(call);
   if (!is_stream(call.head.method) || call.is_pending) ++answered_;
   if (std::exchange(call.is_pending, false)) --pending_;
@@ -279,10 +281,10 @@ void GrpcSession::finish(GrpcCall& call, GrpcStatus status, std::string message)
   call.is_answering = true;
   std::string encoded;
   std::array<nghttp2_nv, 5> fields = {field(":status", "200"), field("content-type", "application/grpc"),
-                                      field("grpc-status", to_string(status))};
+                                      field("grpc-status", protocol::to_string(status))};
   std::size_t count = 3;
   if (!call.message.empty()) {
-    encoded = percent_encoded(call.message);
+    encoded = protocol::percent_encoded(call.message);
     fields[count++] = copied("grpc-message", encoded);
   }
   if (call.head.is_encoded) fields[count++] = field("grpc-accept-encoding", "identity");
@@ -294,12 +296,12 @@ void GrpcSession::resume(GrpcCall& call) {
 }
 
 void GrpcSession::submit_trailers(GrpcCall& call) {
-  std::array<nghttp2_nv, 2> fields = {field("grpc-status", to_string(call.status))};
+  std::array<nghttp2_nv, 2> fields = {field("grpc-status", protocol::to_string(call.status))};
   if (call.message.empty()) {
     nghttp2_submit_trailer(http2_, call.stream, fields.data(), 1);
     return;
   }
-  const std::string encoded = percent_encoded(call.message);
+  const std::string encoded = protocol::percent_encoded(call.message);
   fields[1] = copied("grpc-message", encoded);
   nghttp2_submit_trailer(http2_, call.stream, fields.data(), fields.size());
 }
@@ -323,7 +325,7 @@ ssize_t GrpcSession::read_answer(GrpcCall& call, std::uint8_t* buffer, std::size
   if (call.sent < call.out.size()) return static_cast<ssize_t>(part);
   call.out.clear();
   call.sent = 0;
-  if (call.head.method == GrpcMethod::reflection && !call.is_finished) answer_questions(call);
+  if (call.head.method == GrpcMethod::reflection && !call.is_finished) answer_messages(call);
   if (!call.out.empty()) return static_cast<ssize_t>(part);
   if (call.is_finished) {
     *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -337,4 +339,4 @@ ssize_t GrpcSession::read_answer(GrpcCall& call, std::uint8_t* buffer, std::size
   return NGHTTP2_ERR_DEFERRED;
 }
 
-}  // namespace weir
+}  // namespace weir::server::grpc

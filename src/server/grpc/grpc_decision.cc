@@ -6,7 +6,7 @@
 #include "server/grpc/grpc_session.h"
 #include "server/observe/traced_request.h"
 
-namespace weir {
+namespace weir::server::grpc {
 
 GrpcDecision::GrpcDecision(GrpcService& service)
     : service_(service), method_(service.limiter, service.methods.rate_limit().gate()) {}
@@ -21,19 +21,20 @@ GrpcDecision::Started GrpcDecision::start(GrpcDecisionOwner& owner, GrpcCall& ca
   outcome_ = {};
   has_ended_ = false;
   is_at_once_ = true;
-  const bool has_begun = service_.errands->start(*this);
+  const bool has_begun = service_.tasks->start(*this);
   is_at_once_ = false;
   if (!has_begun) return Started::not_at_all;
   return has_ended_ ? Started::ended : Started::waits;
 }
 
 void GrpcDecision::decide() {
-  DoorDenials& denials = method_.denials();
+  observe::ListenerDenials& denials = method_.denials();
   denials = service_.methods.denials();
   denials.request_id = request_id_;
   method_.use_envoy(service_.methods.rate_limit().envoy());
   const auto run = [this] { return method_.run(message_, out_); };
-  outcome_ = service_.traces == nullptr ? run() : trace_call(*service_.traces, trace_, denials, service_.limiter, run);
+  outcome_ = service_.traces == nullptr ? run()
+                                        : observe::trace_call(*service_.traces, trace_, denials, service_.limiter, run);
 }
 
 void GrpcDecision::run() noexcept {
@@ -41,7 +42,7 @@ void GrpcDecision::run() noexcept {
     decide();
   } catch (const std::exception&) {
     out_.clear();
-    outcome_ = {GrpcStatus::resource_exhausted, "out of memory"};  // short enough to need no allocation
+    outcome_ = {protocol::GrpcStatus::resource_exhausted, "out of memory"};  // short enough to need no allocation
   }
   has_ended_ = true;
   if (is_at_once_) return;
@@ -61,7 +62,7 @@ std::unique_ptr<GrpcDecision> GrpcDecisions::take() {
 
 void GrpcDecisions::give(std::unique_ptr<GrpcDecision> ended) noexcept {
   if (free_.size() >= kKept) return;
-  if (ended->message_.capacity() + ended->out_.capacity() <= kRoomKept) free_.push_back(std::move(ended));
+  if (ended->message_.capacity() + ended->out_.capacity() <= kCapacityKept) free_.push_back(std::move(ended));
 }
 
-}  // namespace weir
+}  // namespace weir::server::grpc

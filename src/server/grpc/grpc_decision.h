@@ -2,8 +2,8 @@
 //
 // Many calls share a connection, so each has a fiber. The decision copies what it needs of its call. While the fiber
 // waits, the stream may be reset, its deadline may pass or the connection may end; the result is then dropped
-// (forget()). Finished decisions are reused together with their buffers. Belongs to one loop and its thread. Tested
-// by grpc_fiber_test.cc.
+// (drop_result()). Finished decisions are reused together with their buffers. Belongs to one loop and its thread.
+// Tested by grpc_fiber_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 #include "server/grpc/grpc_call.h"
 #include "server/grpc/grpc_methods.h"
-#include "server/loop/errand.h"
+#include "server/loop/fiber_task.h"
 
-namespace weir {
+namespace weir::server::grpc {
 
 struct GrpcService;
 class GrpcDecision;
@@ -29,13 +29,10 @@ class GrpcDecisionOwner {
   virtual void on_decided(GrpcDecision& decision) = 0;
 
  protected:
-  GrpcDecisionOwner() = default;
   ~GrpcDecisionOwner() = default;
-  GrpcDecisionOwner(const GrpcDecisionOwner&) = default;
-  GrpcDecisionOwner& operator=(const GrpcDecisionOwner&) = default;
 };
 
-class GrpcDecision final : public Errand {
+class GrpcDecision final : public loop::FiberTask {
  public:
   enum class Started : std::uint8_t { ended, waits, not_at_all };
 
@@ -44,13 +41,13 @@ class GrpcDecision final : public Errand {
   GrpcDecision& operator=(const GrpcDecision&) = delete;
   ~GrpcDecision() = default;
 
-  // After Started::waits, it belongs to the call until on_decided() or forget().
+  // After Started::waits, it belongs to the call until on_decided() or drop_result().
   Started start(GrpcDecisionOwner& owner, GrpcCall& call, std::string_view message);
   void run() noexcept override;
 
   // The call is over; drop the result.
-  void forget() { call_ = nullptr; }
-  GrpcCall* call() const { return call_; }  // null after forget()
+  void drop_result() { call_ = nullptr; }
+  GrpcCall* call() const { return call_; }  // null after drop_result()
 
   // After the end: the outcome, and the framed answer.
   GrpcOutcome& outcome() { return outcome_; }
@@ -67,7 +64,7 @@ class GrpcDecision final : public Errand {
   GrpcDecisionOwner* owner_ = nullptr;
   GrpcCall* call_ = nullptr;
   std::string message_, request_id_, out_;
-  std::optional<TraceParent> trace_;
+  std::optional<protocol::TraceParent> trace_;
   GrpcOutcome outcome_;
   bool is_at_once_ = false;  // start() has not returned
   bool has_ended_ = false;
@@ -84,10 +81,10 @@ class GrpcDecisions {
 
  private:
   static constexpr std::size_t kKept = 256;
-  static constexpr std::size_t kRoomKept = std::size_t{16} << 10;
+  static constexpr std::size_t kCapacityKept = std::size_t{16} << 10;
 
   GrpcService& service_;
   std::vector<std::unique_ptr<GrpcDecision>> free_;
 };
 
-}  // namespace weir
+}  // namespace weir::server::grpc

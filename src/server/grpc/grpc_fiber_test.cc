@@ -12,7 +12,7 @@
 #include "server/grpc/grpc_decision.h"
 #include "slow_store.h"
 
-namespace weir {
+namespace weir::server::grpc {
 namespace {
 
 using test::GrpcClient;
@@ -20,18 +20,19 @@ using test::kShouldRateLimit;
 
 constexpr std::string_view kGrpcRules = "rules:\n  - {name: each, per: ip, limit: 3/minute, algorithm: fixed_window}\n";
 
-class GrpcFibers : public test::GrpcTest, protected SessionOwner {
+class GrpcFibers : public test::GrpcTest, protected loop::SessionOwner {
  protected:
   GrpcFibers() {
+    limiter = Limiter({.clock = clock, .keys = 1'000, .sweeping = Sweeping::by_hand, .shared = store.store()});
     use(kGrpcRules);
     begin({});
   }
-  void begin(const FiberOptions& options) {
-    errands.reset();
+  void begin(const base::FiberOptions& options) {
+    tasks.reset();
     fibers.emplace(options);
-    errands.emplace(*fibers);
-    service.errands = &*errands;
-    session->belong_to(this);
+    tasks.emplace(*fibers);
+    service.tasks = &*tasks;
+    session->set_owner(this);
   }
 
   static std::string message(int n) {
@@ -44,13 +45,12 @@ class GrpcFibers : public test::GrpcTest, protected SessionOwner {
            static_cast<char>(descriptor.size()) + descriptor;
   }
   std::int32_t ask(int n, const test::Fields& more = {}) {
-    test::Fields fields = GrpcClient::usual(kShouldRateLimit);
+    test::Fields fields = GrpcClient::usual(test::kShouldRateLimit);
     fields.insert(fields.end(), more.begin(), more.end());
-    const std::int32_t stream = client->begin(fields, test::framed(message(n)), true);
-    client->exchange();
+    const std::int32_t stream = begin_call(fields, test::framed(message(n)), true);
     return stream;
   }
-  // Wakes the session, as a loop does in the turn in which a decision has come.
+  // Wakes the session, as a loop does in the turn in which a decision has ended.
   bool wake_if_ready() {
     if (!std::exchange(is_ready, false)) return false;
     session->wake(clock->now(), client->player.output);
@@ -70,8 +70,8 @@ class GrpcFibers : public test::GrpcTest, protected SessionOwner {
   }
 
   test::SlowStore store;
-  std::optional<Fibers> fibers;
-  std::optional<Errands> errands;
+  std::optional<base::Fibers> fibers;
+  std::optional<loop::FiberTasks> tasks;
   bool is_ready = false;
   std::size_t answered = 0;
 
@@ -90,7 +90,7 @@ TEST_F(GrpcFibers, AnswerAtOnceIfNothingWaits) {
 TEST_F(GrpcFibers, AnswerWhenTheDecisionHasCome) {
   const std::int32_t stream = ask(1);
   EXPECT_EQ(status(stream), "none");
-  EXPECT_FALSE(session->is_holding()) << "others of the connection go on";
+  EXPECT_FALSE(session->is_holding()) << "other calls of the connection continue";
   EXPECT_EQ(store.waiting(), 1U);
   store.answer_all();
   EXPECT_EQ(status(stream), "none") << "until it is woken";
@@ -101,7 +101,7 @@ TEST_F(GrpcFibers, AnswerWhenTheDecisionHasCome) {
   EXPECT_TRUE(client->heard[stream].is_closed);
 }
 
-TEST_F(GrpcFibers, AnswerEachCallByItsOwn) {
+TEST_F(GrpcFibers, AnswerEachCallWithItsOwnDecision) {
   constexpr int kMany = test::kIsSanitized ? 30 : 90;
   auto random = test::seeded();
   std::vector<std::int32_t> streams;
@@ -119,10 +119,10 @@ TEST_F(GrpcFibers, AnswerEachCallByItsOwn) {
   }
   EXPECT_EQ(allowed, 30) << "three of each address";
   EXPECT_EQ(answered, static_cast<std::size_t>(kMany));
-  EXPECT_EQ(fibers->under_way(), 0U);
+  EXPECT_EQ(fibers->in_flight(), 0U);
 }
 
-TEST_F(GrpcFibers, ForgetStreamsThatAreReset) {
+TEST_F(GrpcFibers, DropTheResultIfTheStreamIsReset) {
   const std::int32_t reset = ask(1), other = ask(2);
   nghttp2_submit_rst_stream(client->http2, NGHTTP2_FLAG_NONE, reset, NGHTTP2_CANCEL);
   client->exchange();
@@ -132,7 +132,7 @@ TEST_F(GrpcFibers, ForgetStreamsThatAreReset) {
   EXPECT_EQ(status(reset), "none");
 }
 
-TEST_F(GrpcFibers, ForgetStreamsThatAreResetBeforeTheyAreTold) {
+TEST_F(GrpcFibers, DropTheResultIfTheStreamIsResetBeforeTheAnswer) {
   const std::int32_t reset = ask(1), other = ask(2);
   store.answer_all();
   nghttp2_submit_rst_stream(client->http2, NGHTTP2_FLAG_NONE, reset, NGHTTP2_CANCEL);
@@ -153,27 +153,27 @@ TEST_F(GrpcFibers, KeepTheDeadlinesOfTheirCalls) {
   EXPECT_EQ(status(other), "0");
 }
 
-TEST_F(GrpcFibers, GoOnWhenTheConnectionHasEnded) {
+TEST_F(GrpcFibers, EndAfterTheirConnectionHasEnded) {
   for (int i = 0; i < 5; ++i) ask(i);
   store.answer(2);
   leave();
-  EXPECT_EQ(fibers->under_way(), 4U);
+  EXPECT_EQ(fibers->in_flight(), 4U);
   store.answer_all();
-  EXPECT_EQ(fibers->under_way(), 0U);
+  EXPECT_EQ(fibers->in_flight(), 0U);
 }
 
-TEST_F(GrpcFibers, AreShedIfThereIsNone) {
+TEST_F(GrpcFibers, ShedACallIfNoFiberIsFree) {
   begin({.most = 1});
   const std::int32_t first = ask(1), second = ask(2);
   EXPECT_EQ(status(second), "0");
   EXPECT_EQ(code(second), 2);
-  EXPECT_EQ(counts.refused[static_cast<std::size_t>(Refused::overload)].get(), 1U);
+  EXPECT_EQ(counts.count(loop::Refused::overload), 1U);
   store.answer_all();
   wake_if_ready();
   EXPECT_EQ(code(first), 1);
 }
 
-TEST_F(GrpcFibers, AreWaitedForWhenTheServerStops) {
+TEST_F(GrpcFibers, DelayTheEndOfADrainingConnection) {
   const std::int32_t stream = ask(1);
   session->drain(client->player.output);
   client->exchange();
@@ -186,7 +186,7 @@ TEST_F(GrpcFibers, AreWaitedForWhenTheServerStops) {
 }
 
 // Calls come, are reset or run out of time; connections end and new ones come. No answer may reach the wrong stream.
-TEST_F(GrpcFibers, MayBeLeftAtAnyTime) {
+TEST_F(GrpcFibers, SurviveTheEndOfCallsAndConnectionsAtAnyTime) {
   auto random = test::seeded();
   std::vector<std::int32_t> streams;
   Micros after{0};
@@ -208,15 +208,15 @@ TEST_F(GrpcFibers, MayBeLeftAtAnyTime) {
       leave();
       is_ready = false;
       session = make_grpc_session(service);
-      session->belong_to(this);
+      session->set_owner(this);
       client = std::make_unique<GrpcClient>(*session, limiter);
       streams.clear();
     }
   }
   leave();
   store.answer_all();
-  EXPECT_EQ(fibers->under_way(), 0U);
+  EXPECT_EQ(fibers->in_flight(), 0U);
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::grpc

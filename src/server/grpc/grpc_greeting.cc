@@ -6,7 +6,7 @@
 
 #include "server/resp/resp_call.h"
 
-namespace weir {
+namespace weir::server::grpc {
 namespace {
 
 constexpr std::string_view kHttpAnswer =
@@ -24,7 +24,7 @@ bool is_printable(char c) { return c >= 0x20 && c < 0x7f; }
 bool is_redis(std::string_view input) {
   if (input.front() == '*') return true;
   const std::size_t end = input.find('\n');
-  return end != input.npos && find_command(input.substr(0, input.find_first_of(" \r\n"))) != nullptr;
+  return end != input.npos && resp::find_command(input.substr(0, input.find_first_of(" \r\n"))) != nullptr;
 }
 
 }  // namespace
@@ -43,4 +43,4 @@ Greeting read_greeting(std::string_view input) {
   return {may_be_words ? State::need_more : State::foreign};
 }
 
-}  // namespace weir
+}  // namespace weir::server::grpc

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weir {
+namespace weir::server::grpc {
 
 inline constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -21,4 +21,4 @@ struct Greeting {
 };
 Greeting read_greeting(std::string_view input);
 
-}  // namespace weir
+}  // namespace weir::server::grpc

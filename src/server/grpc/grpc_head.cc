@@ -4,7 +4,7 @@
 #include "base/nearest.h"
 #include "protocol/request_id.h"
 
-namespace weir {
+namespace weir::server::grpc {
 namespace {
 
 constexpr std::size_t kPathShown = 100;
@@ -28,51 +28,54 @@ void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& ou
   } else if (name == "content-type") {
     out.is_grpc = is_grpc_type(value);
   } else if (name == "grpc-timeout") {
-    const auto timeout = parse_grpc_timeout(value);
+    const auto timeout = protocol::parse_grpc_timeout(value);
     out.timeout = timeout.value_or(kNever);
     out.has_bad_timeout = !timeout;
   } else if (name == "grpc-encoding") {
     out.is_encoded = value != "identity";
-  } else if (name == kRequestIdField) {
-    out.request_id = request_id_or_none(value);
-  } else if (name == kTraceParentField) {
-    out.trace = parse_trace_parent(value);
+  } else if (name == protocol::kRequestIdField) {
+    out.request_id = protocol::request_id_or_none(value);
+  } else if (name == protocol::kTraceParentField) {
+    out.trace = protocol::parse_trace_parent(value);
   }
 }
 
 std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head, std::size_t header_max) {
   if (head.bytes > header_max) {
-    return GrpcOutcome{GrpcStatus::resource_exhausted, "the header fields have " + std::to_string(head.bytes) +
-                                                           " bytes; at most " + std::to_string(header_max) +
-                                                           " are allowed"};
+    return GrpcOutcome{protocol::GrpcStatus::resource_exhausted, "the header fields have " +
+                                                                     std::to_string(head.bytes) + " bytes; at most " +
+                                                                     std::to_string(header_max) + " are allowed"};
   }
   if (head.method == GrpcMethod::none) {
-    return GrpcOutcome{GrpcStatus::unimplemented, "unknown method " + in_quotes(head.unknown_path, kPathShown)};
+    return GrpcOutcome{protocol::GrpcStatus::unimplemented,
+                       "unknown method " + base::in_quotes(head.unknown_path, kPathShown)};
   }
   if (head.has_bad_timeout) {
-    return GrpcOutcome{GrpcStatus::internal,
+    return GrpcOutcome{protocol::GrpcStatus::internal,
                        "grpc-timeout must be 1 to 8 digits and a unit of H, M, S, m, u, n, such as 20m"};
   }
   if (head.is_encoded) {
-    return GrpcOutcome{GrpcStatus::unimplemented, "compressed messages are not supported; use grpc-encoding: identity"};
+    return GrpcOutcome{protocol::GrpcStatus::unimplemented,
+                       "compressed messages are not supported; use grpc-encoding: identity"};
   }
-  if (head.timeout == Micros{0}) return GrpcOutcome{GrpcStatus::deadline_exceeded, "the deadline has passed"};
+  if (head.timeout == Micros{0}) return GrpcOutcome{protocol::GrpcStatus::deadline_exceeded, "the deadline has passed"};
   return std::nullopt;
 }
 
-GrpcOutcome refuse_grpc_message(const GrpcMessage& message, std::size_t length_max) {
+GrpcOutcome refuse_grpc_message(const protocol::GrpcMessage& message, std::size_t length_max) {
   switch (message.state) {
-    case GrpcMessage::State::compressed:
-      return {GrpcStatus::internal, "a message is compressed, but the request has no grpc-encoding"};
-    case GrpcMessage::State::too_large:
-      return {GrpcStatus::resource_exhausted, "the message has " + std::to_string(message.length) + " bytes; at most " +
-                                                  std::to_string(length_max) + " are allowed"};
-    case GrpcMessage::State::bad_flag:
-    case GrpcMessage::State::complete:
-    case GrpcMessage::State::need_more:
+    case protocol::GrpcMessage::State::compressed:
+      return {protocol::GrpcStatus::internal, "a message is compressed, but the request has no grpc-encoding"};
+    case protocol::GrpcMessage::State::too_large:
+      return {protocol::GrpcStatus::resource_exhausted, "the message has " + std::to_string(message.length) +
+                                                            " bytes; at most " + std::to_string(length_max) +
+                                                            " are allowed"};
+    case protocol::GrpcMessage::State::bad_flag:
+    case protocol::GrpcMessage::State::complete:
+    case protocol::GrpcMessage::State::need_more:
       break;
   }
-  return {GrpcStatus::internal, "a message begins with neither 0 nor 1, so this is not gRPC framing"};
+  return {protocol::GrpcStatus::internal, "a message begins with neither 0 nor 1, so this is not gRPC framing"};
 }
 
-}  // namespace weir
+}  // namespace weir::server::grpc

@@ -14,7 +14,7 @@
 #include "server/grpc/grpc_methods.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::server::grpc {
 
 struct GrpcHead {
   GrpcMethod method = GrpcMethod::none;
@@ -27,7 +27,7 @@ struct GrpcHead {
   bool has_bad_timeout = false;
   std::string unknown_path{};  // its first bytes
   std::string request_id{};    // sent by the client; empty if there is none
-  std::optional<TraceParent> trace{};
+  std::optional<protocol::TraceParent> trace{};
 };
 
 void read_grpc_field(std::string_view name, std::string_view value, GrpcHead& out);
@@ -44,6 +44,6 @@ std::optional<GrpcOutcome> refuse_grpc_head(const GrpcHead& head, std::size_t he
 // refuse_grpc_message()
 //
 // For a message that is invalid, neither complete nor incomplete.
-GrpcOutcome refuse_grpc_message(const GrpcMessage& message, std::size_t length_max);
+GrpcOutcome refuse_grpc_message(const protocol::GrpcMessage& message, std::size_t length_max);
 
-}  // namespace weir
+}  // namespace weir::server::grpc

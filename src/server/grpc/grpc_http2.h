@@ -2,7 +2,7 @@
 //
 // grpc_session.cc is the connection: input, callbacks and output of nghttp2. grpc_call_life.cc is a call from its
 // header fields to its trailers. A call is the user data of its stream, and ends when the stream is closed. Only
-// these files and grpc_fields.h see nghttp2. One thread. Tested by grpc_session_test.cc and grpc_abuse_test.cc.
+// these files see nghttp2. One thread. Tested by grpc_session_test.cc and grpc_abuse_test.cc.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -15,41 +15,61 @@
 #include <string_view>
 #include <utility>
 
-#include "server/grpc/grpc_allowance.h"
-#include "server/grpc/grpc_fields.h"
-#include "server/grpc/grpc_past.h"
+#include "server/grpc/grpc_frames.h"
 #include "server/grpc/grpc_session.h"
 
-namespace weir {
+namespace weir::server::grpc {
 
-// How much a plain HTTP client may send before its answer. At twice as much the server ends the request in any case.
+// Conversions between our strings and the bytes and flags of nghttp2.
+inline constexpr std::uint8_t kNoCopy = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
+
+inline std::uint8_t* bytes_of(std::string_view text) {
+  return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data()));
+}
+
+// field() is for literals, which nghttp2 need not copy; copied() is for values that do not last.
+inline nghttp2_nv field(std::string_view name, std::string_view value) {
+  return {bytes_of(name), bytes_of(value), name.size(), value.size(), kNoCopy};
+}
+inline nghttp2_nv copied(std::string_view name, std::string_view value) {
+  return {bytes_of(name), bytes_of(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NO_COPY_NAME};
+}
+
+inline std::string_view view_of(const std::uint8_t* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+inline bool has_flag(const nghttp2_frame* frame, std::uint8_t flag) { return (frame->hd.flags & flag) != 0; }
+
+// How many bytes a plain HTTP client may send before it gets its answer. After twice as many, the server ends the
+// request.
 inline constexpr std::size_t kSurplusMax = std::size_t{64} << 10;
 
-class GrpcSession final : public Session, private GrpcDecisionOwner {
+class GrpcSession final : public loop::Session, private GrpcDecisionOwner {
  public:
   explicit GrpcSession(GrpcService& service) : service_(service), allowance_(service.bounds.grpc.frames_per_second) {}
   GrpcSession(const GrpcSession&) = delete;
   GrpcSession& operator=(const GrpcSession&) = delete;
   ~GrpcSession() override {
-    while (open_ != nullptr) forget(open_);
+    while (open_ != nullptr) drop_call(open_);
     while (decided_ != nullptr) service_.decisions.give(next_decided());
     nghttp2_session_del(http2_);
   }
 
-  void belong_to(SessionOwner* owner) override { owner_ = owner; }
+  void set_owner(loop::SessionOwner* owner) override { owner_ = owner; }
 
-  Progress consume(std::string_view input, Turn& turn, std::string& output) override;
+  loop::Progress consume(std::string_view input, loop::Turn& turn, std::string& output) override;
   Micros due() const override { return std::min({earliest_, take_due_, is_final_ ? kNever : final_due_}); }
   void wake(Micros now, std::string& output) override;
-  void tell_watchers(std::string& output) override;
+  void announce_stop(std::string& output) override;
   void drain(std::string& output) override;
   bool is_drained() const override;
-  void give_up(GiveUp why, std::string& output) override;
+  void give_up(loop::GiveUp why, std::string& output) override;
   std::size_t held() const override { return held_ + unsent_; }
 
  private:
   void begin();
-  Progress greet(std::string_view input, std::string& output);
+  loop::Progress greet(std::string_view input, std::string& output);
   ssize_t receive(std::string_view piece, Micros now);
   bool is_calm(Micros now);
   bool send(std::string& output);
@@ -58,9 +78,9 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
   void watch_answers();
   void drop_unread(Micros now);
   bool is_blocked(const GrpcCall& call) const;
-  Phase phase() const;
+  loop::Phase phase() const;
   void begin_drain();
-  void say_goodbye();
+  void send_last_goaway();
 
   // Callbacks of nghttp2.
   template <auto kMember>
@@ -90,15 +110,17 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
   GrpcCall* call_of(std::int32_t stream) {
     return static_cast<GrpcCall*>(nghttp2_session_get_stream_user_data(http2_, stream));
   }
-  void forget(GrpcCall* call);
+  void drop_call(GrpcCall* call);
   void start(GrpcCall& call);
   int take_surplus(GrpcCall& call, std::size_t size);
   void refuse_http(GrpcCall& call);
-  GrpcMessage next_message(std::string_view bytes) const { return read_grpc_message(bytes, service_.bounds.body_max); }
-  void refuse_message(GrpcCall& call, const GrpcMessage& message);
+  protocol::GrpcMessage next_message(std::string_view bytes) const {
+    return protocol::read_grpc_message(bytes, service_.bounds.body_max);
+  }
+  void refuse_message(GrpcCall& call, const protocol::GrpcMessage& message);
   void take_messages(GrpcCall& call);
-  void answer_questions(GrpcCall& call);
-  void wait_for_question(GrpcCall& call);
+  void answer_messages(GrpcCall& call);
+  void wait_for_message(GrpcCall& call);
   void end_request(GrpcCall& call);
   void run(GrpcCall& call, std::string_view message);
   GrpcOutcome decide(GrpcCall& call, std::string_view message);
@@ -111,13 +133,13 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
   }
   void answer(GrpcCall& call, std::size_t before, GrpcOutcome outcome);
   static void stop_waiting(GrpcCall& call) {
-    if (call.decision != nullptr) std::exchange(call.decision, nullptr)->forget();
+    if (call.decision != nullptr) std::exchange(call.decision, nullptr)->drop_result();
   }
   void open_response(GrpcCall& call);
-  void finish(GrpcCall& call, GrpcStatus status, std::string message = {});
+  void finish(GrpcCall& call, protocol::GrpcStatus status, std::string message = {});
   void submit_trailers(GrpcCall& call);
   void resume(GrpcCall& call);
-  void tell_health(GrpcCall& call);
+  void send_health(GrpcCall& call);
   void dismiss(GrpcCall& call);
   void expire(GrpcCall& call);
   void drop_input(GrpcCall& call) {
@@ -125,13 +147,13 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
     call.in.clear();
   }
   // A process that has handed over also drains, but the server still serves.
-  ServingStatus serving() const {
+  protocol::ServingStatus serving() const {
     const bool is_stopping = service_.stopping == nullptr ? is_draining_ : service_.stopping->load();
-    return is_stopping ? ServingStatus::not_serving : ServingStatus::serving;
+    return is_stopping ? protocol::ServingStatus::not_serving : protocol::ServingStatus::serving;
   }
 
   GrpcService& service_;
-  SessionOwner* owner_ = nullptr;
+  loop::SessionOwner* owner_ = nullptr;
   GrpcDecision* decided_ = nullptr;   // decisions that have ended and are not processed yet
   nghttp2_session* http2_ = nullptr;  // null until the client's preface has come
   GrpcCall* open_ = nullptr;          // all calls, newest first
@@ -143,8 +165,8 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
   Micros earliest_ = kNever;          // no deadline is earlier
   Micros take_due_ = kNever;          // the same for GrpcCall::take_due
   Micros final_due_ = kNever;
-  GrpcPast past_;
-  GrpcAllowance allowance_;
+  GrpcFrames frames_;
+  FrameAllowance allowance_;
   std::uint64_t resets_ = 0;    // resets that the server sent because of client errors
   std::int32_t header_of_ = 0;  // the stream whose header fields are arriving
   bool is_greeted_ = false;
@@ -154,4 +176,4 @@ class GrpcSession final : public Session, private GrpcDecisionOwner {
   bool is_final_ = false;  // the last GOAWAY is sent
 };
 
-}  // namespace weir
+}  // namespace weir::server::grpc

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-namespace weir {
+namespace weir::server::grpc {
 namespace {
 
 struct Method {
@@ -21,16 +21,16 @@ constexpr std::array<Method, 6> kMethods = {{
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", GrpcMethod::reflection},
 }};
 
-GrpcOutcome unreadable(Error error) { return {GrpcStatus::internal, std::move(error.message)}; }
+GrpcOutcome unreadable(Error error) { return {protocol::GrpcStatus::internal, std::move(error.message)}; }
 
-GrpcOutcome health(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out) {
-  const auto service = read_health_request(message);
+GrpcOutcome health(GrpcMethod method, std::string_view message, protocol::ServingStatus serving, std::string& out) {
+  const auto service = protocol::read_health_request(message);
   if (!service) return unreadable(service.error());
-  if (!is_health_service(*service)) {
-    if (method == GrpcMethod::health_check) return {GrpcStatus::not_found, "unknown service"};
-    serving = ServingStatus::service_unknown;
+  if (!protocol::is_health_service(*service)) {
+    if (method == GrpcMethod::health_check) return {protocol::GrpcStatus::not_found, "unknown service"};
+    serving = protocol::ServingStatus::service_unknown;
   }
-  append_health_response(serving, out);
+  protocol::append_health_response(serving, out);
   return {};
 }
 
@@ -41,9 +41,10 @@ GrpcMethod find_grpc_method(std::string_view path) {
   return found == kMethods.end() ? GrpcMethod::none : found->method;
 }
 
-GrpcOutcome GrpcMethods::run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out) {
+GrpcOutcome GrpcMethods::run(GrpcMethod method, std::string_view message, protocol::ServingStatus serving,
+                             std::string& out) {
   if (method == GrpcMethod::should_rate_limit) return rate_limit_.run(message, out);
-  const std::size_t begin = begin_grpc_message(out);
+  const std::size_t begin = protocol::begin_grpc_message(out);
   GrpcOutcome outcome;
   switch (method) {
     case GrpcMethod::health_check:
@@ -51,18 +52,18 @@ GrpcOutcome GrpcMethods::run(GrpcMethod method, std::string_view message, Servin
       outcome = health(method, message, serving, out);
       break;
     case GrpcMethod::health_list:
-      append_health_list(serving, out);
+      protocol::append_health_list(serving, out);
       break;
     case GrpcMethod::reflection:
       if (auto answered = reflection_.answer(message, out); !answered) outcome = unreadable(answered.error());
       break;
     case GrpcMethod::should_rate_limit:
     case GrpcMethod::none:
-      outcome.status = GrpcStatus::unimplemented;
+      outcome.status = protocol::GrpcStatus::unimplemented;
       break;
   }
-  if (outcome.status == GrpcStatus::ok) {
-    end_grpc_message(out, begin);
+  if (outcome.status == protocol::GrpcStatus::ok) {
+    protocol::end_grpc_message(out, begin);
   } else {
     out.resize(begin);
   }
@@ -70,16 +71,22 @@ GrpcOutcome GrpcMethods::run(GrpcMethod method, std::string_view message, Servin
 }
 
 GrpcOutcome RateLimitMethod::run(std::string_view message, std::string& out) {
-  if (auto read = read_rls_request(message, request_); !read) {
+  if (auto read = protocol::read_rls_request(message, request_); !read) {
     if (read.error().code == ErrorCode::invalid_argument) return unreadable(read.error());
-    return {GrpcStatus::resource_exhausted, std::move(read.error().message)};
+    return {protocol::GrpcStatus::resource_exhausted, std::move(read.error().message)};
   }
   auto decided = rls_.decide(request_, gate_);
   if (!decided) return {decided.error().status, std::move(decided.error().message)};
-  const std::size_t begin = begin_grpc_message(out);
-  append_rls_response(**decided, out);
-  end_grpc_message(out, begin);
+  const std::size_t begin = protocol::begin_grpc_message(out);
+  protocol::append_rls_response(**decided, out);
+  protocol::end_grpc_message(out, begin);
   return {};
 }
 
-}  // namespace weir
+void append_overload_answer(loop::OnOverload what, std::string& out) {
+  const std::size_t begin = protocol::begin_grpc_message(out);
+  protocol::append_rls_response(rls::rls_overload_response(what), out);
+  protocol::end_grpc_message(out, begin);
+}
+
+}  // namespace weir::server::grpc

@@ -8,14 +8,13 @@
 #include <string_view>
 
 #include "protocol/grpc_message.h"
-#include "protocol/health.h"
-#include "protocol/reflection.h"
+#include "protocol/grpc_services.h"
 #include "protocol/rls.h"
 #include "server/rls/rls_service.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::server::grpc {
 
 enum class GrpcMethod : std::uint8_t { none, should_rate_limit, health_check, health_list, health_watch, reflection };
 
@@ -28,9 +27,12 @@ constexpr bool is_stream(GrpcMethod method) {
 }
 
 struct GrpcOutcome {
-  GrpcStatus status = GrpcStatus::ok;
+  protocol::GrpcStatus status = protocol::GrpcStatus::ok;
   std::string message{};
 };
+
+// Appends the framed answer of ShouldRateLimit under overload, without a decision.
+void append_overload_answer(loop::OnOverload what, std::string& out);
 
 // ShouldRateLimit, with buffers for one request. Limiter and gate must outlive it; without a gate there are no rules.
 class RateLimitMethod {
@@ -38,10 +40,10 @@ class RateLimitMethod {
   RateLimitMethod(Limiter& limiter, Gate* gate) : gate_(gate), rls_(limiter) {}
 
   // Its request_id is that of the current call.
-  DoorDenials& denials() { return rls_.denials; }
+  observe::ListenerDenials& denials() { return rls_.denials; }
   // `envoy` must outlive it, too.
-  void use_envoy(EnvoyInForce* envoy) { rls_.envoy = envoy; }
-  EnvoyInForce* envoy() const { return rls_.envoy; }
+  void use_envoy(envoy::EnvoyInForce* envoy) { rls_.envoy = envoy; }
+  envoy::EnvoyInForce* envoy() const { return rls_.envoy; }
   Gate* gate() const { return gate_; }
 
   // Appends the framed answer to `out`; on failure, nothing.
@@ -49,8 +51,8 @@ class RateLimitMethod {
 
  private:
   Gate* gate_;
-  RlsService rls_;
-  RlsRequest request_;
+  rls::RlsService rls_;
+  protocol::RlsRequest request_;
 };
 
 // The methods and their buffers, for one call at a time.
@@ -59,14 +61,14 @@ class GrpcMethods {
   GrpcMethods(Limiter& limiter, Gate* gate) : rate_limit_(limiter, gate) {}
 
   RateLimitMethod& rate_limit() { return rate_limit_; }
-  DoorDenials& denials() { return rate_limit_.denials(); }
+  observe::ListenerDenials& denials() { return rate_limit_.denials(); }
 
   // Appends the framed answer to `out`; on failure, nothing.
-  GrpcOutcome run(GrpcMethod method, std::string_view message, ServingStatus serving, std::string& out);
+  GrpcOutcome run(GrpcMethod method, std::string_view message, protocol::ServingStatus serving, std::string& out);
 
  private:
   RateLimitMethod rate_limit_;
-  Reflection reflection_;
+  protocol::Reflection reflection_;
 };
 
-}  // namespace weir
+}  // namespace weir::server::grpc

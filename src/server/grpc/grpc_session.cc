@@ -12,7 +12,7 @@
 #include "server/grpc/grpc_greeting.h"
 #include "server/grpc/grpc_http2.h"
 
-namespace weir {
+namespace weir::server::grpc {
 namespace {
 
 // Input is read in pieces of this size, and output is sent between them: an answer is rarely more than ten times its
@@ -35,16 +35,16 @@ struct GrpcSession::Callback {
       return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
   }
+  static int call_with_frame(nghttp2_session*, const nghttp2_frame* frame, void* self) { return call(self, frame); }
 };
 
-// Called only when the client has sent its preface: many clients connect in advance and send nothing for days.
+// Called only when the client has sent its preface, to save memory: many clients connect in advance and send nothing
+// for days.
 void GrpcSession::begin() {
   nghttp2_session_callbacks* callbacks = nullptr;
   WEIR_ASSERT(nghttp2_session_callbacks_new(&callbacks) == 0);
-  nghttp2_session_callbacks_set_on_begin_headers_callback(
-      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
-        return Callback<&GrpcSession::on_begin_headers>::call(self, frame);
-      });
+  nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks,
+                                                          Callback<&GrpcSession::on_begin_headers>::call_with_frame);
   nghttp2_session_callbacks_set_on_header_callback(
       callbacks, [](nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
                     const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* self) {
@@ -54,14 +54,8 @@ void GrpcSession::begin() {
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
       callbacks, [](nghttp2_session*, std::uint8_t, std::int32_t stream, const std::uint8_t* data, std::size_t size,
                     void* self) { return Callback<&GrpcSession::on_data>::call(self, stream, view_of(data, size)); });
-  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
-                                                       [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
-                                                         return Callback<&GrpcSession::on_frame>::call(self, frame);
-                                                       });
-  nghttp2_session_callbacks_set_on_frame_send_callback(callbacks,
-                                                       [](nghttp2_session*, const nghttp2_frame* frame, void* self) {
-                                                         return Callback<&GrpcSession::on_sent>::call(self, frame);
-                                                       });
+  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, Callback<&GrpcSession::on_frame>::call_with_frame);
+  nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Callback<&GrpcSession::on_sent>::call_with_frame);
   nghttp2_session_callbacks_set_on_stream_close_callback(
       callbacks, [](nghttp2_session*, std::int32_t stream, std::uint32_t, void* self) {
         return Callback<&GrpcSession::on_close>::call(self, stream);
@@ -69,7 +63,7 @@ void GrpcSession::begin() {
   nghttp2_option* options = nullptr;
   WEIR_ASSERT(nghttp2_option_new(&options) == 0);
   nghttp2_option_set_no_closed_streams(options, 1);
-  const GrpcBounds& bounds = service_.bounds.grpc;
+  const loop::GrpcBounds& bounds = service_.bounds.grpc;
   nghttp2_option_set_stream_reset_rate_limit(options, 2 * bounds.resets_per_second, bounds.resets_per_second);
   WEIR_ASSERT(nghttp2_session_server_new2(&http2_, callbacks, this, options) == 0);
   nghttp2_option_del(options);
@@ -82,14 +76,14 @@ void GrpcSession::begin() {
   WEIR_ASSERT(nghttp2_session_set_local_window_size(http2_, NGHTTP2_FLAG_NONE, 0, kConnectionWindow) == 0);
 }
 
-Progress GrpcSession::consume(std::string_view input, Turn& turn, std::string& output) {
+loop::Progress GrpcSession::consume(std::string_view input, loop::Turn& turn, std::string& output) {
   if (!is_greeted_) {
-    const Progress greeted = greet(input, output);
+    const loop::Progress greeted = greet(input, output);
     if (!is_greeted_) return greeted;
     begin();
     if (is_draining_) begin_drain();
   }
-  Progress progress;
+  loop::Progress progress;
   answered_ = 0;
   sheds_ = turn.sheds();
   is_broken_ = is_broken_ || !send(output);
@@ -114,29 +108,29 @@ Progress GrpcSession::consume(std::string_view input, Turn& turn, std::string& o
 
 // Returns how much was used; negative if the connection must end.
 ssize_t GrpcSession::receive(std::string_view piece, Micros now) {
-  const GrpcPast::Fault fault = past_.watch(piece);
+  const GrpcFrames::Fault fault = frames_.watch(piece);
   if (!is_calm(now)) return -1;
-  if (fault == GrpcPast::Fault::none) return nghttp2_session_mem_recv(http2_, bytes_of(piece), piece.size());
-  const bool has_ended = fault == GrpcPast::Fault::ended;
+  if (fault == GrpcFrames::Fault::none) return nghttp2_session_mem_recv(http2_, bytes_of(piece), piece.size());
+  const bool has_ended = fault == GrpcFrames::Fault::ended;
   nghttp2_session_terminate_session(http2_, has_ended ? NGHTTP2_STREAM_CLOSED : NGHTTP2_PROTOCOL_ERROR);
   return -1;
 }
 
 // False if the client keeps the server busy with frames that are not calls: the connection is then ending.
 bool GrpcSession::is_calm(Micros now) {
-  if (allowance_.spend(past_.take_idle_frames() + std::exchange(resets_, 0), now)) return true;
-  service_.bounds.refuse(Refused::streams);
+  if (allowance_.spend(frames_.take_idle_frames() + std::exchange(resets_, 0), now)) return true;
+  service_.bounds.refuse(loop::Refused::streams);
   nghttp2_session_terminate_session(http2_, NGHTTP2_ENHANCE_YOUR_CALM);
   return false;
 }
 
-Progress GrpcSession::greet(std::string_view input, std::string& output) {
-  Progress progress;
+loop::Progress GrpcSession::greet(std::string_view input, std::string& output) {
+  loop::Progress progress;
   const Greeting greeting = read_greeting(input);
-  progress.phase = input.empty() ? Phase::idle : Phase::header;
+  progress.phase = input.empty() ? loop::Phase::idle : loop::Phase::header;
   is_greeted_ = greeting.state == Greeting::State::http2;
   if (greeting.state != Greeting::State::foreign) return progress;
-  service_.bounds.refuse(Refused::malformed);
+  service_.bounds.refuse(loop::Refused::malformed);
   output.append(greeting.answer);
   progress.consumed = input.size();
   progress.close = true;
@@ -173,7 +167,7 @@ void GrpcSession::set_deadlines() {
   for (GrpcCall* call = open_; call != nullptr && !call->is_dated; call = call->next) {
     call->is_dated = true;
     if (call->is_finished && !call->is_foreign) continue;
-    const Micros most = call->is_pending || call->is_foreign ? kGrpcPatience : kNever;
+    const Micros most = call->is_pending || call->is_foreign ? kGrpcRequestMax : kNever;
     const Micros wait = std::min(call->head.timeout, most);
     call->deadline = wait == kNever ? kNever : now + wait;
     earliest_ = std::min(earliest_, call->deadline);
@@ -203,15 +197,15 @@ void GrpcSession::drop_unread(Micros now) {
     if (call->take_due > now) continue;
     call->take_due = kNever;
     if (!is_blocked(*call)) continue;
-    service_.bounds.refuse(Refused::unread);
+    service_.bounds.refuse(loop::Refused::unread);
     nghttp2_submit_rst_stream(http2_, NGHTTP2_FLAG_NONE, call->stream, NGHTTP2_ENHANCE_YOUR_CALM);
   }
 }
 
-Phase GrpcSession::phase() const {
-  if (header_of_ != 0) return Phase::header;
-  if (pending_ > 0) return Phase::body;
-  return past_.is_within_frame() ? Phase::header : Phase::idle;
+loop::Phase GrpcSession::phase() const {
+  if (header_of_ != 0) return loop::Phase::header;
+  if (pending_ > 0) return loop::Phase::body;
+  return frames_.is_within_frame() ? loop::Phase::header : loop::Phase::idle;
 }
 
 void GrpcSession::wake(Micros now, std::string& output) {
@@ -221,18 +215,18 @@ void GrpcSession::wake(Micros now, std::string& output) {
   for (GrpcCall *call = open_, *next = nullptr; call != nullptr; call = next) {
     next = call->next;
     if (call->is_finished && !call->is_foreign) continue;
-    if (const Micros due = std::min(call->deadline, call->question_due); due <= now) {
+    if (const Micros due = std::min(call->deadline, call->message_due); due <= now) {
       expire(*call);
     } else {
       earliest_ = std::min(earliest_, due);
     }
   }
   if (now >= take_due_) drop_unread(now);
-  if (is_draining_ && !is_final_ && now >= final_due_) say_goodbye();
+  if (is_draining_ && !is_final_ && now >= final_due_) send_last_goaway();
   is_broken_ = is_broken_ || !send(output);
 }
 
-// A client that has not sent its preface learns of it after that.
+// A client that has not sent its preface gets the notice after its preface.
 void GrpcSession::drain(std::string& output) {
   if (std::exchange(is_draining_, true) || !is_greeted_) return;
   begin_drain();
@@ -251,17 +245,17 @@ void GrpcSession::begin_drain() {
   nghttp2_submit_ping(http2_, NGHTTP2_FLAG_NONE, nullptr);
 }
 
-void GrpcSession::tell_watchers(std::string& output) {
+void GrpcSession::announce_stop(std::string& output) {
   if (!is_greeted_) return;
   for (GrpcCall* call = open_; call != nullptr; call = call->next) {
     if (call->head.method != GrpcMethod::health_watch || call->is_pending || call->is_finished) continue;
-    tell_health(*call);
+    send_health(*call);
     resume(*call);
   }
   is_broken_ = is_broken_ || !send(output);
 }
 
-void GrpcSession::say_goodbye() {
+void GrpcSession::send_last_goaway() {
   is_final_ = true;
   const std::int32_t last = nghttp2_session_get_last_proc_stream_id(http2_);
   nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0);
@@ -272,13 +266,11 @@ bool GrpcSession::is_drained() const {
   return is_final_ && open_ == nullptr && nghttp2_session_want_write(http2_) == 0;
 }
 
-void GrpcSession::give_up(GiveUp why, std::string& output) {
-  if (!is_greeted_ && why == GiveUp::too_slow) return;  // the client's protocol is unknown
+void GrpcSession::give_up(loop::GiveUp why, std::string& output) {
+  if (!is_greeted_ && why == loop::GiveUp::too_slow) return;  // the client's protocol is unknown
   if (http2_ == nullptr) begin();
-  std::string_view reason = "the client did not finish a request in time";
-  if (why == GiveUp::no_room) reason = "all connections together have reached the memory limit";
-  if (why == GiveUp::too_crowded) reason = "too many connections are open";
-  if (why == GiveUp::too_busy) reason = "server overloaded";
+  const std::string_view all = loop::reason_of(why),
+                         reason = all.substr(0, all.find(';'));  // short enough for a GOAWAY
   nghttp2_submit_goaway(http2_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(http2_),
                         NGHTTP2_ENHANCE_YOUR_CALM, bytes_of(reason), reason.size());
   is_broken_ = is_broken_ || !send(output);
@@ -307,7 +299,7 @@ int GrpcSession::on_header(const nghttp2_frame* frame, std::string_view name, st
     count_grpc_field(name, value, call->head);
   }
   if (call->head.bytes <= kHeaderTimes * service_.bounds.http.header_max) return 0;
-  service_.bounds.refuse(Refused::header);
+  service_.bounds.refuse(loop::Refused::header);
   nghttp2_session_terminate_session(http2_, NGHTTP2_ENHANCE_YOUR_CALM);
   return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
@@ -315,7 +307,7 @@ int GrpcSession::on_header(const nghttp2_frame* frame, std::string_view name, st
 int GrpcSession::on_frame(const nghttp2_frame* frame) {
   const nghttp2_frame_hd& head = frame->hd;
   if (head.type == NGHTTP2_PING) {
-    if (has_flag(frame, NGHTTP2_FLAG_ACK) && is_draining_ && !is_final_) say_goodbye();
+    if (has_flag(frame, NGHTTP2_FLAG_ACK) && is_draining_ && !is_final_) send_last_goaway();
     return 0;
   }
   if (head.type != NGHTTP2_HEADERS && head.type != NGHTTP2_DATA) return 0;
@@ -328,8 +320,8 @@ int GrpcSession::on_frame(const nghttp2_frame* frame) {
   return 0;
 }
 
-// A client that was answered before the end of its request need not send the rest. But a plain HTTP client that is
-// still sending could lose the answer through the reset that comes with it; it may send up to twice kSurplusMax.
+// If a client is answered before the end of its request, it need not send the rest. But a plain HTTP client that is
+// still sending could lose the answer when the stream is reset, so it may send up to twice kSurplusMax first.
 int GrpcSession::on_sent(const nghttp2_frame* frame) {
   if (frame->hd.type == NGHTTP2_RST_STREAM) note_reset(frame->rst_stream.error_code);
   if (frame->hd.type == NGHTTP2_GOAWAY) note_end(frame->goaway.error_code);
@@ -342,21 +334,23 @@ int GrpcSession::on_sent(const nghttp2_frame* frame) {
 void GrpcSession::note_reset(std::uint32_t error) {
   if (error == NGHTTP2_NO_ERROR) return;
   ++resets_;
-  if (error == NGHTTP2_REFUSED_STREAM) service_.bounds.refuse(Refused::streams);
+  if (error == NGHTTP2_REFUSED_STREAM) service_.bounds.refuse(loop::Refused::streams);
 }
 
 // nghttp2 reports an internal error if a client resets too much. ENHANCE_YOUR_CALM is counted where it is sent.
 void GrpcSession::note_end(std::uint32_t error) {
   if (error == NGHTTP2_NO_ERROR || error == NGHTTP2_ENHANCE_YOUR_CALM) return;
-  service_.bounds.refuse(error == NGHTTP2_INTERNAL_ERROR ? Refused::streams : Refused::malformed);
+  service_.bounds.refuse(error == NGHTTP2_INTERNAL_ERROR ? loop::Refused::streams : loop::Refused::malformed);
 }
 
 int GrpcSession::on_close(std::int32_t stream) {
   if (header_of_ == stream) header_of_ = 0;
-  if (GrpcCall* call = call_of(stream)) forget(call);
+  if (GrpcCall* call = call_of(stream)) drop_call(call);
   return 0;
 }
 
-std::unique_ptr<Session> make_grpc_session(GrpcService& service) { return std::make_unique<GrpcSession>(service); }
+std::unique_ptr<loop::Session> make_grpc_session(GrpcService& service) {
+  return std::make_unique<GrpcSession>(service);
+}
 
-}  // namespace weir
+}  // namespace weir::server::grpc

@@ -4,8 +4,8 @@
 // complete: within consume(), or on a fiber of its own if the decision may wait (grpc_decision.h).
 //
 // The memory of a connection is bounded: concurrent calls, bytes of header fields, bytes of messages, and bytes in
-// total. What exceeds a bound gets RESOURCE_EXHAUSTED. Too many frames that ask for nothing end the connection. A
-// request that is incomplete when its grpc-timeout or kGrpcPatience has passed gets DEADLINE_EXCEEDED. Plain HTTP is
+// total. What exceeds a bound gets RESOURCE_EXHAUSTED. Too many frames without a request end the connection. A
+// request that is incomplete when its grpc-timeout or kGrpcRequestMax has passed gets DEADLINE_EXCEEDED. Plain HTTP is
 // refused with a text, once its request has ended or is too long. Tested by grpc_session_test.cc, grpc_abuse_test.cc
 // and fuzz/h2_session.cc.
 #pragma once
@@ -24,31 +24,31 @@
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::server::grpc {
 
 inline constexpr std::size_t kGrpcHeldMax = std::size_t{4} << 20;  // of all calls of a connection
 inline constexpr std::size_t kGrpcCallBytes = 700;                 // memory of an open call, here and in nghttp2
-inline constexpr Micros kGrpcPatience{30'000'000};
+inline constexpr Micros kGrpcRequestMax{30'000'000};
 inline constexpr Micros kGrpcDrainNotice{1'000'000};  // how long a draining connection waits for the answer to its ping
 
 // One per loop, used by its thread. Limiter and gate must outlive it; without a gate there are no rules.
 struct GrpcService {
-  GrpcService(Limiter& with, Gate* rules, const DoorBounds& within = {})
+  GrpcService(Limiter& with, Gate* rules, const loop::ListenerBounds& within = {})
       : limiter(with), bounds(within), methods(with, rules) {}
   GrpcService(const GrpcService&) = delete;
   GrpcService& operator=(const GrpcService&) = delete;
 
   Limiter& limiter;
-  const DoorBounds bounds;
+  const loop::ListenerBounds bounds;
   GrpcMethods methods;
   GrpcCalls calls{};
   const std::atomic<bool>* stopping = nullptr;  // whether the server is stopping; null: it is when the session drains
-  Traces* traces = nullptr;                     // null: no tracing
-  Errands* errands = nullptr;                   // the fibers that decide calls; null: calls are decided at once
+  observe::Traces* traces = nullptr;            // null: no tracing
+  loop::FiberTasks* tasks = nullptr;            // the fibers that decide calls; null: calls are decided at once
   GrpcDecisions decisions{*this};               // for these fibers
 };
 
 // `service` must outlive the session.
-std::unique_ptr<Session> make_grpc_session(GrpcService& service);
+std::unique_ptr<loop::Session> make_grpc_session(GrpcService& service);
 
-}  // namespace weir
+}  // namespace weir::server::grpc

@@ -31,7 +31,7 @@ TEST_F(GrpcTest, DecidesByTheRules) {
   }
   EXPECT_EQ(client->answered, 3u);
   EXPECT_EQ(session->held(), 0u);
-  EXPECT_EQ(client->progress.phase, Phase::idle);
+  EXPECT_EQ(client->progress.phase, server::loop::Phase::idle);
 }
 
 TEST_F(GrpcTest, AnswersTheSameByteForByteHoweverTheRequestIsCut) {
@@ -39,7 +39,8 @@ TEST_F(GrpcTest, AnswersTheSameByteForByteHoweverTheRequestIsCut) {
   client->call(kShouldRateLimit, kOneAddress);
   const std::string whole = client->received;
   for (const std::size_t piece : {1u, 2u, 3u, 7u}) {
-    limiter = Limiter(LimiterOptions{.clock = clock, .keys = 1'000, .sweeping = Sweeping::by_hand});
+    limiter = Limiter(
+        {.clock = clock, .keys = 1'000, .sweeping = Sweeping::by_hand, .shared = server::loop::store_of_tests()});
     connect();
     client->piece = piece;
     client->call(kShouldRateLimit, kOneAddress);
@@ -65,7 +66,7 @@ struct Mistake {
   Fields more;
 };
 
-TEST_F(GrpcTest, TellsEveryMistakeByItsStatus) {
+TEST_F(GrpcTest, ReportsEveryMistakeByItsStatus) {
   const std::string one = framed(kOneAddress), large = std::string("\0\0\x10\0\1", 5);
   const std::vector<Mistake> mistakes = {
       {"unknown service", "12", "/no.Such/Method", one, {}},
@@ -100,8 +101,7 @@ TEST_F(GrpcTest, TellsEveryMistakeByItsStatus) {
   for (const Mistake& mistake : mistakes) {
     Fields fields = GrpcClient::usual(mistake.path);
     fields.insert(fields.end(), mistake.more.begin(), mistake.more.end());
-    const std::int32_t stream = client->begin(fields, mistake.body, true);
-    client->exchange();
+    const std::int32_t stream = begin_call(fields, mistake.body, true);
     const Heard& heard = client->heard[stream];
     EXPECT_EQ(heard.status(), mistake.status) << mistake.name;
     EXPECT_NE(heard.text(), "") << mistake.name;
@@ -120,18 +120,16 @@ TEST_F(GrpcTest, AcceptsIdentityAndTypesOfGrpc) {
   for (const char* type : {"application/grpc+proto", "application/grpc;charset=utf-8"}) {
     Fields fields = GrpcClient::usual(kHealthCheck);
     fields.back().second = type;
-    const std::int32_t stream = client->begin(fields, framed(""), true);
-    client->exchange();
+    const std::int32_t stream = begin_call(fields, framed(""), true);
     EXPECT_EQ(client->heard[stream].status(), "0") << type;
   }
 }
 
-TEST_F(GrpcTest, RefusesPlainHttpInItsOwnWords) {
+TEST_F(GrpcTest, RefusesPlainHttpWithAnHttpStatus) {
   for (const char* type : {"application/json", "application/grpc-web", "application/grp"}) {
     Fields fields = GrpcClient::usual(kHealthCheck);
     fields.back().second = type;
-    const std::int32_t stream = client->begin(fields, "{}", true);
-    client->exchange();
+    const std::int32_t stream = begin_call(fields, "{}", true);
     EXPECT_EQ(client->heard[stream].fields.at(":status"), "415") << type;
     EXPECT_EQ(client->heard[stream].fields.at("accept"), "application/grpc") << type;
     EXPECT_EQ(client->heard[stream].status(), "none");
@@ -139,8 +137,7 @@ TEST_F(GrpcTest, RefusesPlainHttpInItsOwnWords) {
   for (const std::string method : {"GET", "HEAD"}) {
     Fields fields = GrpcClient::usual(kHealthCheck);
     fields[0].second = method;
-    const std::int32_t stream = client->begin(fields, "", true);
-    client->exchange();
+    const std::int32_t stream = begin_call(fields, "", true);
     const Heard& heard = client->heard[stream];
     EXPECT_EQ(heard.fields.at(":status"), "405");
     EXPECT_EQ(heard.fields.at("allow"), "POST");
@@ -152,19 +149,17 @@ TEST_F(GrpcTest, RefusesPlainHttpInItsOwnWords) {
   EXPECT_EQ(session->held(), 0u);
 }
 
-TEST_F(GrpcTest, RefusesPlainHttpWhenItsRequestEndsAndDoesNotWaitForEver) {
+TEST_F(GrpcTest, RefusesPlainHttpWhenItsRequestEndsOrTimesOut) {
   Fields fields = GrpcClient::usual("/");
   fields.back().second = "text/plain";
-  const std::int32_t polite = client->begin(fields, "x"), silent = client->begin(fields, "x");
-  client->exchange();
+  const std::int32_t polite = begin_call(fields, "x"), silent = begin_call(fields, "x");
   for (const std::int32_t stream : {polite, silent}) EXPECT_EQ(client->heard[stream].headers, 0u);
-  EXPECT_EQ(client->progress.phase, Phase::body);
-  client->send(polite, "the end", true);
-  client->exchange();
+  EXPECT_EQ(client->progress.phase, server::loop::Phase::body);
+  send_more(polite, "the end", true);
   EXPECT_TRUE(client->heard[polite].is_closed);
   EXPECT_FALSE(client->heard[silent].is_closed);
   EXPECT_EQ(client->answered, 1u);
-  wake_at(kGrpcPatience);
+  wake_at(server::grpc::kGrpcRequestMax);
   EXPECT_TRUE(client->heard[silent].is_closed);
   for (const std::int32_t stream : {polite, silent}) {
     EXPECT_EQ(client->heard[stream].error, 0u);
@@ -178,51 +173,45 @@ TEST_F(GrpcTest, RefusesALongPlainRequestWithinItAndLaterEndsIt) {
   Fields fields = GrpcClient::usual("/");
   fields.back().second = "text/plain";
   std::array<std::int32_t, 3> streams{};
-  for (std::int32_t& stream : streams) stream = client->begin(fields, std::string(66'000, 'x'));
-  client->exchange();
+  for (std::int32_t& stream : streams) stream = begin_call(fields, std::string(66'000, 'x'));
   for (const std::int32_t stream : streams) {
     EXPECT_NE(client->heard[stream].body, "");
-    EXPECT_FALSE(client->heard[stream].is_closed) << "some lose an answer that comes with a reset";
+    EXPECT_FALSE(client->heard[stream].is_closed) << "some clients lose an answer that comes with a reset";
   }
-  EXPECT_EQ(session->held(), 3 * kGrpcCallBytes) << "what they send is not kept";
+  EXPECT_EQ(session->held(), 3 * server::grpc::kGrpcCallBytes) << "the server does not keep what they send";
   client->send(streams[0], "the end", true);
-  client->send(streams[1], std::string(66'000, 'x'), false);
-  client->exchange();
+  send_more(streams[1], std::string(66'000, 'x'), false);
   EXPECT_TRUE(client->heard[streams[0]].is_closed);
   EXPECT_TRUE(client->heard[streams[1]].is_closed);
   EXPECT_FALSE(client->heard[streams[2]].is_closed);
-  wake_at(kGrpcPatience);
+  wake_at(server::grpc::kGrpcRequestMax);
   EXPECT_TRUE(client->heard[streams[2]].is_closed);
   for (const std::int32_t stream : streams) EXPECT_EQ(client->heard[stream].error, 0u);
   EXPECT_EQ(session->due(), kNever);
 }
 
-TEST_F(GrpcTest, EndsAPlainRequestThatGoesOnAndTakesNoAnswer) {
+TEST_F(GrpcTest, EndsAPlainRequestThatContinuesAndReadsNoAnswer) {
   connect(0);
   client->takes = false;
   Fields fields = GrpcClient::usual("/");
   fields.back().second = "text/plain";
-  const std::int32_t stream = client->begin(fields, std::string(100'000, 'x'));
-  client->exchange();
+  const std::int32_t stream = begin_call(fields, std::string(100'000, 'x'));
   EXPECT_EQ(client->heard[stream].fields.at(":status"), "415");
   EXPECT_FALSE(client->heard[stream].is_closed);
-  client->send(stream, std::string(100'000, 'x'), false);
-  client->exchange();
+  send_more(stream, std::string(100'000, 'x'), false);
   EXPECT_TRUE(client->heard[stream].is_closed);
   EXPECT_EQ(session->held(), 0u);
 }
 
-TEST_F(GrpcTest, StopsAClientThatSendsOnAfterItsAnswer) {
-  const std::int32_t stream = client->begin(GrpcClient::usual("/no.Such/Method"), "abc");
-  client->exchange();
+TEST_F(GrpcTest, StopsAClientThatContinuesToSendAfterItsAnswer) {
+  const std::int32_t stream = begin_call(GrpcClient::usual("/no.Such/Method"), "abc");
   EXPECT_EQ(client->heard[stream].status(), "12");
   EXPECT_TRUE(client->heard[stream].is_closed);
   EXPECT_EQ(client->heard[stream].error, 0u) << "a reset without an error";
 }
 
 TEST_F(GrpcTest, AnswersARequestThatEndsInTrailers) {
-  const std::int32_t stream = client->begin(GrpcClient::usual(kHealthCheck), framed(""));
-  client->exchange();
+  const std::int32_t stream = begin_call(GrpcClient::usual(kHealthCheck), framed(""));
   const nghttp2_nv trailer{GrpcClient::bytes("x-a"), GrpcClient::bytes("b"), 3, 1, NGHTTP2_NV_FLAG_NONE};
   nghttp2_submit_headers(client->http2, NGHTTP2_FLAG_END_STREAM, stream, nullptr, &trailer, 1, nullptr);
   client->exchange();
@@ -233,16 +222,15 @@ TEST_F(GrpcTest, EndsARequestWhoseDeadlinePasses) {
   Fields fields = GrpcClient::usual(kShouldRateLimit);
   fields.emplace_back("grpc-timeout", "20m");
   const std::int32_t hurried = client->begin(fields, framed(kOneAddress).substr(0, 10));
-  const std::int32_t patient = client->begin(GrpcClient::usual(kShouldRateLimit), "");
-  client->exchange();
-  EXPECT_EQ(client->progress.phase, Phase::body);
+  const std::int32_t patient = begin_call(GrpcClient::usual(kShouldRateLimit), "");
+  EXPECT_EQ(client->progress.phase, server::loop::Phase::body);
   EXPECT_EQ(session->due(), kStart + Micros{20'000});
   wake_at(Micros{19'999});
   EXPECT_FALSE(client->heard[hurried].is_closed);
   wake_at(Micros{20'000});
   EXPECT_EQ(client->heard[hurried].status(), "4");
-  EXPECT_EQ(session->due(), kStart + kGrpcPatience);
-  wake_at(kGrpcPatience);
+  EXPECT_EQ(session->due(), kStart + server::grpc::kGrpcRequestMax);
+  wake_at(server::grpc::kGrpcRequestMax);
   EXPECT_EQ(client->heard[patient].status(), "4");
   EXPECT_EQ(session->due(), kNever);
   EXPECT_EQ(session->held(), 0u);
@@ -253,15 +241,14 @@ TEST_F(GrpcTest, HasNoDeadlineForACallThatIsAnswered) {
   EXPECT_EQ(session->due(), kNever);
 }
 
-TEST_F(GrpcTest, ForgetsACallThatIsCancelled) {
-  const std::int32_t stream = client->begin(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress).substr(0, 10));
-  client->exchange();
-  EXPECT_EQ(session->held(), kGrpcCallBytes + 10);
+TEST_F(GrpcTest, DropsACancelledCall) {
+  const std::int32_t stream = begin_call(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress).substr(0, 10));
+  EXPECT_EQ(session->held(), server::grpc::kGrpcCallBytes + 10);
   nghttp2_submit_rst_stream(client->http2, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
   client->exchange();
   EXPECT_EQ(session->held(), 0u);
-  EXPECT_EQ(client->progress.phase, Phase::idle);
-  wake_at(kGrpcPatience);
+  EXPECT_EQ(client->progress.phase, server::loop::Phase::idle);
+  wake_at(server::grpc::kGrpcRequestMax);
   EXPECT_EQ(session->due(), kNever);
   EXPECT_EQ(service.calls.kept(), 1u);
 }
@@ -272,21 +259,20 @@ TEST_F(GrpcTest, KeepsCallsForTheNextOnes) {
   client->begin(GrpcClient::usual(kShouldRateLimit), "");
   client->exchange();
   connect();
-  EXPECT_EQ(service.calls.kept(), 1u) << "a client that leaves gives back what is open";
+  EXPECT_EQ(service.calls.kept(), 1u) << "the open call of a client that leaves is reused";
 }
 
-TEST_F(GrpcTest, SendsNoMoreThanAClientHasRoomFor) {
+TEST_F(GrpcTest, SendsNoMoreThanTheWindowOfTheClientAllows) {
   connect(10);
   const Heard& heard = client->call(kHealthList, "");
   EXPECT_EQ(heard.status(), "0");
   EXPECT_EQ(heard.messages().size(), 1u);
 
   client->takes = false;
-  const std::int32_t stream = client->begin(GrpcClient::usual(kHealthList), framed(""), true);
-  client->exchange();
+  const std::int32_t stream = begin_call(GrpcClient::usual(kHealthList), framed(""), true);
   EXPECT_EQ(client->heard[stream].body.size(), 10u);
   EXPECT_GT(session->held(), 0u);
-  EXPECT_EQ(session->due(), kStart + kTakeMax) << "it is answered, and the answer is not waited for for ever";
+  EXPECT_EQ(session->due(), kStart + kTakeMax) << "the server does not wait forever for the client to read the answer";
   client->takes = true;
   nghttp2_session_consume(client->http2, stream, 10);
   client->exchange();
@@ -306,21 +292,20 @@ TEST_F(GrpcTest, TakesAMessageLargerThanAnyWindow) {
   EXPECT_EQ(client->call(kShouldRateLimit, message).text(), "rate limit descriptor list must not be empty");
 }
 
-TEST_F(GrpcTest, TellsItsHealth) {
+TEST_F(GrpcTest, ReportsItsHealth) {
   for (const char* service_name : {"", "\x0a\x09ratelimit"}) {
     EXPECT_EQ(client->call(kHealthCheck, service_name).messages().at(0), "\x08\x01");
   }
   EXPECT_EQ(client->call(kHealthList, "").messages().size(), 1u);
 }
 
-TEST_F(GrpcTest, LetsItsHealthBeWatchedUntilItDrains) {
+TEST_F(GrpcTest, ReportsItsHealthToWatchersUntilItDrains) {
   const std::int32_t known = client->begin(GrpcClient::usual(kHealthWatch), framed(""), true);
-  const std::int32_t unknown = client->begin(GrpcClient::usual(kHealthWatch), framed("\x0a\x01x"), true);
-  client->exchange();
+  const std::int32_t unknown = begin_call(GrpcClient::usual(kHealthWatch), framed("\x0a\x01x"), true);
   EXPECT_EQ(client->heard[known].messages(), std::vector<std::string>{"\x08\x01"});
   EXPECT_EQ(client->heard[unknown].messages(), std::vector<std::string>{"\x08\x03"});
   EXPECT_FALSE(client->heard[known].is_closed);
-  EXPECT_EQ(client->progress.phase, Phase::idle);
+  EXPECT_EQ(client->progress.phase, server::loop::Phase::idle);
   EXPECT_EQ(session->due(), kNever);
 
   session->drain(client->player.output);
@@ -331,18 +316,16 @@ TEST_F(GrpcTest, LetsItsHealthBeWatchedUntilItDrains) {
   EXPECT_TRUE(session->is_drained());
 }
 
-TEST_F(GrpcTest, TellsThoseWhoWatchBeforeItStopsAndGoesOn) {
+TEST_F(GrpcTest, NotifiesHealthWatchersBeforeItStops) {
   std::atomic<bool> stopping{false};
   service.stopping = &stopping;
-  const std::int32_t watch = client->begin(GrpcClient::usual(kHealthWatch), framed(""), true);
-  client->exchange();
+  const std::int32_t watch = begin_call(GrpcClient::usual(kHealthWatch), framed(""), true);
   stopping = true;
-  session->tell_watchers(client->player.output);
+  session->announce_stop(client->player.output);
   client->exchange();
   EXPECT_EQ(client->heard[watch].messages(), (std::vector<std::string>{"\x08\x01", "\x08\x02"}));
   EXPECT_FALSE(client->heard[watch].is_closed);
-  const std::int32_t check = client->begin(GrpcClient::usual(kHealthCheck), framed(""), true);
-  client->exchange();
+  const std::int32_t check = begin_call(GrpcClient::usual(kHealthCheck), framed(""), true);
   EXPECT_EQ(client->heard[check].messages(), std::vector<std::string>{"\x08\x02"});
   EXPECT_EQ(client->heard[check].status(), "0");
 }
@@ -350,8 +333,7 @@ TEST_F(GrpcTest, TellsThoseWhoWatchBeforeItStopsAndGoesOn) {
 TEST_F(GrpcTest, EndsAWatchWithoutAlarmWhenASuccessorServes) {
   std::atomic<bool> stopping{false};
   service.stopping = &stopping;
-  const std::int32_t watch = client->begin(GrpcClient::usual(kHealthWatch), framed(""), true);
-  client->exchange();
+  const std::int32_t watch = begin_call(GrpcClient::usual(kHealthWatch), framed(""), true);
   session->drain(client->player.output);
   client->exchange();
   EXPECT_EQ(client->heard[watch].messages(), std::vector<std::string>{"\x08\x01"});
@@ -362,9 +344,8 @@ TEST_F(GrpcTest, EndsAWatchAtItsDeadline) {
   Fields fields = GrpcClient::usual(kHealthWatch);
   fields.emplace_back("grpc-timeout", "60S");
   client->piece = 1;  // so that its request takes more than one turn
-  const std::int32_t stream = client->begin(fields, framed(""), true);
-  client->exchange();
-  wake_at(kGrpcPatience);
+  const std::int32_t stream = begin_call(fields, framed(""), true);
+  wake_at(server::grpc::kGrpcRequestMax);
   EXPECT_EQ(client->heard[stream].status(), "none");
   wake_at(Micros{60'000'000});
   EXPECT_EQ(client->heard[stream].status(), "4");
@@ -373,27 +354,23 @@ TEST_F(GrpcTest, EndsAWatchAtItsDeadline) {
 TEST_F(GrpcTest, DescribesItselfInBothVersions) {
   for (const char* version : {"v1", "v1alpha"}) {
     const std::string path = std::string("/grpc.reflection.") + version + ".ServerReflection/ServerReflectionInfo";
-    const std::int32_t stream = client->begin(GrpcClient::usual(path), framed("\x3a\x01*"));
-    client->exchange();
+    const std::int32_t stream = begin_call(GrpcClient::usual(path), framed("\x3a\x01*"));
     EXPECT_EQ(client->heard[stream].messages().size(), 1u);
     EXPECT_NE(client->heard[stream].body.find("envoy.service.ratelimit.v3.RateLimitService"), std::string::npos);
-    client->send(stream,
-                 framed("\x22\x03"
-                        "a.B") +
-                     framed("\x3a\x01*").substr(0, 6),
-                 false);
-    client->exchange();
+    send_more(stream,
+              framed("\x22\x03"
+                     "a.B") +
+                  framed("\x3a\x01*").substr(0, 6),
+              false);
     EXPECT_EQ(client->heard[stream].messages().size(), 2u);
-    client->send(stream, framed("\x3a\x01*").substr(6), true);
-    client->exchange();
+    send_more(stream, framed("\x3a\x01*").substr(6), true);
     EXPECT_EQ(client->heard[stream].messages().size(), 3u);
     EXPECT_EQ(client->heard[stream].status(), "0");
   }
 }
 
 TEST_F(GrpcTest, DrainsWithANoticeAPingAndTheLastGoaway) {
-  const std::int32_t unfinished = client->begin(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress).substr(0, 9));
-  client->exchange();
+  const std::int32_t unfinished = begin_call(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress).substr(0, 9));
   session->drain(client->player.output);
   EXPECT_FALSE(session->is_drained());
   client->hear(client->player.take());
@@ -401,8 +378,7 @@ TEST_F(GrpcTest, DrainsWithANoticeAPingAndTheLastGoaway) {
   client->exchange();  // answers the ping
   EXPECT_EQ(client->goaways, (std::vector<std::int32_t>{0x7fffffff, unfinished}));
   EXPECT_FALSE(session->is_drained()) << "a call is open";
-  client->send(unfinished, framed(kOneAddress).substr(9), true);
-  client->exchange();
+  send_more(unfinished, framed(kOneAddress).substr(9), true);
   EXPECT_EQ(client->heard[unfinished].status(), "0");
   EXPECT_TRUE(session->is_drained());
 }
@@ -412,22 +388,20 @@ TEST_F(GrpcTest, DoesNotWaitForAPingThatIsNeverAnswered) {
   session->drain(client->player.output);
   client->player.take();
   EXPECT_FALSE(session->is_drained());
-  EXPECT_EQ(session->due(), kStart + kGrpcDrainNotice);
-  wake_at(kGrpcDrainNotice);
+  EXPECT_EQ(session->due(), kStart + server::grpc::kGrpcDrainNotice);
+  wake_at(server::grpc::kGrpcDrainNotice);
   EXPECT_TRUE(session->is_drained());
 }
 
-TEST_F(GrpcTest, DrainsThoseWhoGreetAfterItHasBegun) {
+TEST_F(GrpcTest, DrainsClientsThatGreetAfterItHasBegun) {
   session->drain(client->player.output);
-  EXPECT_EQ(client->player.output, "") << "nobody knows yet what is spoken";
-  EXPECT_TRUE(session->is_drained()) << "who never greets is not waited for";
-  const std::int32_t asked = client->begin(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress).substr(0, 9));
-  client->exchange();
+  EXPECT_EQ(client->player.output, "") << "the client's protocol is unknown";
+  EXPECT_TRUE(session->is_drained()) << "the server does not wait for a client without a preface";
+  const std::int32_t asked = begin_call(GrpcClient::usual(kShouldRateLimit), framed(kOneAddress).substr(0, 9));
   EXPECT_EQ(client->goaways, (std::vector<std::int32_t>{0x7fffffff, asked}));
   EXPECT_FALSE(session->is_drained()) << "a call is open";
-  client->send(asked, framed(kOneAddress).substr(9), true);
-  client->exchange();
-  EXPECT_EQ(client->heard[asked].status(), "0") << "what was on its way is answered";
+  send_more(asked, framed(kOneAddress).substr(9), true);
+  EXPECT_EQ(client->heard[asked].status(), "0") << "a request that was sent before is answered";
   EXPECT_TRUE(session->is_drained());
   EXPECT_FALSE(client->is_broken) << "SETTINGS come first";
 }
@@ -435,30 +409,30 @@ TEST_F(GrpcTest, DrainsThoseWhoGreetAfterItHasBegun) {
 TEST_F(GrpcTest, SaysWhileDrainingThatItNoLongerServes) {
   client->call(kHealthCheck, "");
   session->drain(client->player.output);
-  EXPECT_EQ(client->call(kHealthCheck, "").messages().at(0), "\x08\x02") << "sent before the notice was heard";
+  EXPECT_EQ(client->call(kHealthCheck, "").messages().at(0), "\x08\x02") << "sent before the client got the notice";
   connect();
   std::string output;
   session->drain(output);
-  EXPECT_TRUE(session->is_drained()) << "nothing was said yet";
+  EXPECT_TRUE(session->is_drained()) << "the client has sent nothing";
   EXPECT_EQ(output, "");
   EXPECT_EQ(client->call(kHealthCheck, "").messages().at(0), "\x08\x02");
 }
 
 TEST_F(GrpcTest, SaysWhyItGivesUp) {
   client->call(kHealthCheck, "");
-  session->give_up(GiveUp::no_room, client->player.output);
+  session->give_up(server::loop::GiveUp::no_memory, client->player.output);
   client->exchange();
   EXPECT_EQ(client->goaway_text, "all connections together have reached the memory limit");
   connect();
   std::string output;
-  session->give_up(GiveUp::too_slow, output);
-  EXPECT_EQ(output, "") << "nobody knows what it would have spoken";
-  session->give_up(GiveUp::too_crowded, output);
+  session->give_up(server::loop::GiveUp::too_slow, output);
+  EXPECT_EQ(output, "") << "the client's protocol is unknown";
+  session->give_up(server::loop::GiveUp::too_crowded, output);
   client->hear(output);
   EXPECT_EQ(client->goaway_text, "too many connections are open");
 }
 
-TEST_F(GrpcTest, SendsThoseWhoTookTheWrongDoorAway) {
+TEST_F(GrpcTest, RefersClientsOfOtherProtocolsToTheRightPort) {
   const std::string http = talk("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(http.starts_with("HTTP/1.1 400 ")) << http;
   const std::size_t body = http.find("\r\n\r\n") + 4;
@@ -474,22 +448,22 @@ TEST_F(GrpcTest, SendsThoseWhoTookTheWrongDoorAway) {
   EXPECT_EQ(talk(std::string(24, 'x')), "");
 }
 
-TEST_F(GrpcTest, CostsLittleUntilSomethingIsSaid) {
+TEST_F(GrpcTest, TakesLittleMemoryBeforeTheFirstByte) {
   constexpr std::size_t kSessions = 100;
-  std::vector<std::unique_ptr<Session>> silent(kSessions);
+  std::vector<std::unique_ptr<server::loop::Session>> silent(kSessions);
   const std::size_t before = mallinfo2().uordblks;
-  for (auto& one : silent) one = make_grpc_session(service);
+  for (auto& one : silent) one = server::grpc::make_grpc_session(service);
   EXPECT_LT((mallinfo2().uordblks - before) / kSessions, 1'024u);
 }
 
 TEST_F(GrpcTest, WaitsForAPrefaceThatIsNotComplete) {
   std::string output;
-  Turn turn(limiter);
+  server::loop::Turn turn(limiter);
   for (const char* begun : {"P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r", "GE", "PIN"}) {
-    const Progress progress = session->consume(begun, turn, output);
+    const server::loop::Progress progress = session->consume(begun, turn, output);
     EXPECT_FALSE(progress.close) << begun;
     EXPECT_EQ(progress.consumed, 0u);
-    EXPECT_EQ(progress.phase, Phase::header);
+    EXPECT_EQ(progress.phase, server::loop::Phase::header);
   }
   EXPECT_EQ(output, "");
 }

@@ -1,45 +1,46 @@
-// Forward-auth: decides by the rules, and delays requests in the queue of a leaky bucket. See forward_auth.h.
-#include "server/http/forward_auth.h"
+// Forward-auth: may the request that a proxy received pass? See http_routes.h.
+//
+// Answers 200 with an empty body, or the status of a denial; header fields carry the details. If a leaky bucket
+// queues the request, the session delays the answer until the request's time in the queue. If that is too long, or
+// too many answers are delayed already, the request leaves the queue and is denied. Tested by
+// forward_auth_session_test.cc.
+#include "server/http/http_routes.h"
 
 #include <algorithm>
 
 #include "protocol/forward_auth.h"
-#include "server/http/http_check.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
 
 // Fields for a proxy's log, whatever the proxy does with the status.
-void add_own_fields(HttpService& service, std::string_view status) {
-  HttpAnswer& out = service.answer;
+void add_own_fields(HttpContext& context, std::string_view status) {
+  protocol::HttpAnswer& out = context.answer;
   out.add("X-Weir-Status", status);
-  const LimitAnswer* const binding = service.by_rules.binding_limit();
+  const LimitAnswer* const binding = context.by_rules.binding_limit();
   if (binding == nullptr || binding->decision.decided_by == DecidedBy::here) return;
   out.add("X-Weir-Decided-By", to_string(binding->decision.decided_by));
 }
 
-HttpNext write_allowed(HttpService& service, Micros now) {
-  HttpAnswer& out = service.answer;
-  write_fields(out, {.by_rules = &service.by_rules}, style_of(service.by_rules), now);
-  out.content_type = {};
-  add_own_fields(service, "200");
+HttpNext write_allowed(HttpContext& context) {
+  protocol::write_fields(context.answer, {.by_rules = &context.by_rules}, style_of(context.by_rules), context.now);
+  context.answer.content_type = {};
+  add_own_fields(context, "200");
   return HttpNext::answer;
 }
 
-HttpNext write_denied(HttpService& service, Micros now) {
-  const AnswerStyle& style = style_of(service.by_rules);
-  write_check(service.answer, {.by_rules = &service.by_rules}, style, now, style.deny_status);
-  add_own_fields(service, "429");
+HttpNext write_denied(HttpContext& context) {
+  const AnswerStyle& style = style_of(context.by_rules);
+  protocol::write_check(context.answer, {.by_rules = &context.by_rules}, style, context.now, style.deny_status);
+  add_own_fields(context, "429");
   return HttpNext::answer;
 }
 
 // The limit with the longest queue; null if no limit delays the request.
 LimitAnswer* slowest(Answer& answer) {
-  LimitAnswer* slowest = nullptr;
-  for (LimitAnswer& limit : answer.limits) {
-    if (limit.decision.delay > (slowest == nullptr ? Micros{0} : slowest->decision.delay)) slowest = &limit;
-  }
-  return slowest;
+  const auto delay = [](const LimitAnswer& limit) { return limit.decision.delay; };
+  const auto slowest = std::ranges::max_element(answer.limits, {}, delay);
+  return slowest == answer.limits.end() || delay(*slowest) <= Micros{0} ? nullptr : &*slowest;
 }
 
 // Turns the answer into a denial, as if the queue had been full.
@@ -55,46 +56,41 @@ void deny(Answer& answer, LimitAnswer& limit) {
 
 }  // namespace
 
-HttpNext forward_auth_route(const HttpCall& call, HttpService& service, HttpWork& work) {
-  const auto request = original_request(call.method, call.target, call.fields, call.peer);
-  if (!request) {
-    write_refusal(service, request.error());
-    return HttpNext::answer;
-  }
-  const Micros now = service.now;
-  Answer& answer = service.by_rules;
-  if (service.gate == nullptr) {
+HttpNext forward_auth_route(const HttpCall& call, HttpContext& context, HttpWork& work) {
+  const auto request = protocol::original_request(call.method, call.target, call.fields, call.peer);
+  if (!request) return refuse(context, request.error());
+  Answer& answer = context.by_rules;
+  if (context.service.gate == nullptr) {
     answer = {};
-    return write_allowed(service, now);
+    return write_allowed(context);
   }
-  if (auto asked = service.gate->check(service.gate->rules(), *request, answer); !asked) {
-    write_refusal(service, asked.error());
-    return HttpNext::answer;
-  }
-  service.denials.note(now, answer, *request);
-  if (!answer.allowed) return write_denied(service, now);
+  const auto asked = context.service.gate->check(context.service.gate->rules(), *request, answer);
+  if (!asked) return refuse(context, asked.error());
+  context.denials.note(context.now, answer, *request);
+  if (!answer.allowed) return write_denied(context);
   LimitAnswer* const queue = slowest(answer);
-  if (queue == nullptr) return write_allowed(service, now);
-  const bool are_many = service.all_holds() >= service.bounds.holds_max;
+  if (queue == nullptr) return write_allowed(context);
+  const bool are_many = context.service.holds >= context.service.bounds.holds_max;
   if (queue->decision.delay > style_of(answer).hold_max || are_many) {
-    if (are_many) service.bounds.refuse(Refused::pipeline);
-    give_back_turn(call, answer.rules, service);
-    service.gate->count_reversed(*request, answer, static_cast<std::size_t>(queue - answer.limits.data()));
+    if (are_many) context.service.bounds.refuse(loop::Refused::pipeline);
+    refund_held_request(call, answer.rules, context);
+    context.service.gate->count_reversed(*request, answer, static_cast<std::size_t>(queue - answer.limits.data()));
     deny(answer, *queue);
-    service.denials.note(now, answer, *request);
-    return write_denied(service, now);
+    context.denials.note(context.now, answer, *request);
+    return write_denied(context);
   }
   work.delay = queue->decision.delay;
-  write_allowed(service, now);
+  write_allowed(context);
   return HttpNext::hold;
 }
 
-void give_back_turn(const HttpCall& call, const std::shared_ptr<const Rulebook>& rules, HttpService& service) {
-  auto request = original_request(call.method, call.target, call.fields, call.peer);
-  if (!request || service.gate == nullptr) return;
+void refund_held_request(const HttpCall& call, const std::shared_ptr<const policy::Rulebook>& rules,
+                         HttpContext& context) {
+  auto request = protocol::original_request(call.method, call.target, call.fields, call.peer);
+  if (!request || context.service.gate == nullptr) return;
   request->cost = -request->cost;
   Answer ignored;
-  (void)service.gate->check(rules, *request, ignored);
+  (void)context.service.gate->check(rules, *request, ignored);
 }
 
-}  // namespace weir
+}  // namespace weir::server::http

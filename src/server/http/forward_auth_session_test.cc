@@ -1,11 +1,11 @@
 // Tests forward-auth: the requests of each proxy, their answers, and answers that a leaky bucket delays.
 //
 // The bytes are those that the proxies were seen to send, or that their source code shows.
-#include "server/http/forward_auth.h"
+#include "server/http/http_routes.h"
 
-#include "server/http/http_client.h"
+#include "server/http/http_session_fixture.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
 
 class ForwardAuthSession : public HttpClient {
@@ -70,7 +70,7 @@ TEST_F(ForwardAuthSession, FindsTheRequestInWhatEachProxySends) {
   }
 }
 
-TEST_F(ForwardAuthSession, TakesAnyMethodAndAnyPathBelow) {
+TEST_F(ForwardAuthSession, AcceptsAnyMethodAndAnyPathBelow) {
   for (const char* method : {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND"}) {
     for (const char* target : {"/auth", "/auth/", "/auth/a/b?c=d", "/auth?x"}) {
       const std::string answer = ask("", target, method);
@@ -91,7 +91,7 @@ TEST_F(ForwardAuthSession, DeniesWithTheStatusThatNginxUnderstands) {
   EXPECT_TRUE(body(ask("", "/auth", "HEAD")).empty());
 }
 
-TEST_F(ForwardAuthSession, WaitsForNoBodyThatIsNotSent) {
+TEST_F(ForwardAuthSession, DoesNotWaitForABodyThatTheProxyDoesNotSend) {
   for (const char* method : {"GET", "HEAD"}) {
     connect();
     const std::string answer =
@@ -112,19 +112,20 @@ TEST_F(ForwardAuthSession, WaitsForNoBodyThatIsNotSent) {
   EXPECT_EQ(status(send("c")), 200);
 }
 
-TEST_F(ForwardAuthSession, BelievesTheAddressOfTrustedProxiesOnly) {
+TEST_F(ForwardAuthSession, TakesTheClientsAddressFromTrustedProxiesOnly) {
   use_rules(kLogin);
   const std::string login = "X-Forwarded-Uri: /api/login\r\nX-Forwarded-Method: POST\r\n";
   connect("203.0.113.9");
   EXPECT_EQ(status(ask(login + "X-Forwarded-For: 198.51.100.1\r\n")), 200);
-  EXPECT_EQ(status(ask(login + "X-Forwarded-For: 198.51.100.2\r\n")), 429) << "it is all the peer's";
+  EXPECT_EQ(status(ask(login + "X-Forwarded-For: 198.51.100.2\r\n")), 429)
+      << "both requests count for the peer's address";
   connect("192.0.2.1");
   EXPECT_EQ(status(ask(login + "X-Forwarded-For: 198.51.100.1\r\n")), 200);
   EXPECT_EQ(status(ask(login + "X-Forwarded-For: 198.51.100.2\r\n")), 200);
   EXPECT_EQ(status(ask(login + "X-Forwarded-For: 198.51.100.2\r\n")), 429);
 }
 
-TEST_F(ForwardAuthSession, RefusesARequestThatIsToldInTwoWays) {
+TEST_F(ForwardAuthSession, RefusesContradictoryFields) {
   use_rules(kLogin);
   const std::string answer = ask("X-Forwarded-Uri: /health\r\nX-Original-URI: /api/login\r\n");
   EXPECT_EQ(status(answer), 400);
@@ -147,7 +148,7 @@ rules:
   EXPECT_EQ(status(ask()), 200);
 }
 
-TEST_F(ForwardAuthSession, HoldsAnAnswerUntilItsTurn) {
+TEST_F(ForwardAuthSession, DelaysAnAnswerUntilItsTimeInTheQueue) {
   use_rules(kQueue);
   EXPECT_EQ(status(ask()), 200);
   EXPECT_EQ(session->due(), kNever);
@@ -165,10 +166,11 @@ TEST_F(ForwardAuthSession, HoldsAnAnswerUntilItsTurn) {
   EXPECT_EQ(field(answer, "Date"), "Sun, 15 Nov 2026 12:56:45 GMT");
   EXPECT_FALSE(session->is_holding());
   EXPECT_EQ(service.holds, 0u);
-  EXPECT_TRUE(has(kIsOnFibers ? answer : send(""), "ok\n")) << "and then what was pipelined behind it";
+  EXPECT_TRUE(has(loop::kIsOnFibers ? answer : send(""), "ok\n"))
+      << "then the next request of the pipeline is answered";
 }
 
-TEST_F(ForwardAuthSession, ClosesBehindAnAnswerThatWasHeld) {
+TEST_F(ForwardAuthSession, ClosesAfterADelayedAnswer) {
   use_rules(kQueue);
   ask();
   EXPECT_EQ(ask("Connection: close\r\n"), "");
@@ -180,19 +182,19 @@ TEST_F(ForwardAuthSession, ClosesBehindAnAnswerThatWasHeld) {
   EXPECT_TRUE(progress.close);
 }
 
-TEST_F(ForwardAuthSession, GivesThePlaceOfAClientBackThatLeaves) {
+TEST_F(ForwardAuthSession, RefundsTheRequestOfAClientThatDisconnects) {
   use_rules(kQueue);
   ask();
   for (int i = 0; i < 3; ++i) {
     connect();
     EXPECT_EQ(send_slowly(request("GET", "/auth")), "");
-    EXPECT_EQ(session->due(), clock->now() + Micros{1'000'000}) << "those before it have left the queue";
+    EXPECT_EQ(session->due(), clock->now() + Micros{1'000'000}) << "the requests before it have left the queue";
     disconnect();
     EXPECT_EQ(service.holds, 0u);
   }
 }
 
-TEST_F(ForwardAuthSession, GivesBackByTheRulesThatCharged) {
+TEST_F(ForwardAuthSession, RefundsByTheRulesThatCharged) {
   use_rules(kQueue);
   ask();
   EXPECT_EQ(ask(), "");
@@ -201,10 +203,10 @@ TEST_F(ForwardAuthSession, GivesBackByTheRulesThatCharged) {
   disconnect();
   gate->apply(parse_policy(kQueue, "test.yaml").value(), Force::yes).value();
   EXPECT_EQ(ask(), "");
-  EXPECT_EQ(session->due(), clock->now() + Micros{1'000'000}) << "the one that left gave its place back";
+  EXPECT_EQ(session->due(), clock->now() + Micros{1'000'000}) << "the request of the disconnected client was refunded";
 }
 
-TEST_F(ForwardAuthSession, ReleasesWhatIsHeldWhenTheServerStops) {
+TEST_F(ForwardAuthSession, ReleasesDelayedAnswersWhenTheServerStops) {
   use_rules(kQueue);
   ask();
   EXPECT_EQ(ask(), "");
@@ -218,17 +220,17 @@ TEST_F(ForwardAuthSession, ReleasesWhatIsHeldWhenTheServerStops) {
   EXPECT_TRUE(progress.close);
 }
 
-TEST_F(ForwardAuthSession, DeniesWhatWouldWaitTooLong) {
+TEST_F(ForwardAuthSession, DeniesARequestThatWouldWaitTooLong) {
   use_rules("answers: {hold_max: 1500ms}\n" + std::string(kQueue));
   ask();
   EXPECT_EQ(ask(), "");
-  const std::unique_ptr<Session> first = std::move(session);
+  const std::unique_ptr<loop::Session> first = std::move(session);
   connect();
   const std::string denied = ask();
   EXPECT_EQ(status(denied), 429);
   EXPECT_EQ(field(denied, "Retry-After"), "2");
   EXPECT_TRUE(has(denied, "\"violated-policies\":[\"slow: 1/s burst 5\"]")) << denied;
-  EXPECT_EQ(field(ask(), "Retry-After"), "2") << "its place was given back";
+  EXPECT_EQ(field(ask(), "Retry-After"), "2") << "the denied request was refunded";
   EXPECT_EQ(gate->rule_counts()[0].allowed, 2U);
   EXPECT_EQ(gate->rule_counts()[0].denied, 2U);
   const auto top = gate->top_keys(TopBy::denied, "slow", 1);
@@ -237,21 +239,21 @@ TEST_F(ForwardAuthSession, DeniesWhatWouldWaitTooLong) {
   EXPECT_EQ(top[0].denied, 2U);
 }
 
-TEST_F(ForwardAuthSession, HoldsSoManyAnswersAndNoMore) {
+TEST_F(ForwardAuthSession, DelaysAMaximumOfAnswers) {
   use_rules(kQueue);
   ask();
-  service.holds = kHoldsMax;
+  service.holds = loop::kHoldsMax;
   EXPECT_EQ(status(ask()), 429);
-  EXPECT_EQ(service.holds, kHoldsMax);
+  EXPECT_EQ(service.holds, loop::kHoldsMax);
   service.holds = 0;
   EXPECT_EQ(ask(), "");
   EXPECT_EQ(session->due(), clock->now() + Micros{1'000'000});
 }
 
-TEST_F(ForwardAuthSession, PassesWithoutRules) {
+TEST_F(ForwardAuthSession, AllowsWithoutRules) {
   EXPECT_EQ(status(ask()), 200);
   EXPECT_EQ(field(ask(), "X-Weir-Status"), "200");
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::http

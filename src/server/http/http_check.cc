@@ -1,110 +1,108 @@
-// POST /v1/check. See http_check.h.
-#include "server/http/http_check.h"
+// POST /v1/check, and what several routes need to read a check and to answer it. See http_routes.h.
+//
+// Tested by http_check_test.cc.
+#include "server/http/http_routes.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "base/nearest.h"
-#include "protocol/http1.h"
 #include "protocol/query.h"
-#include "server/http/bound_id.h"
+#include "server/loop/bound_id.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
-
-constexpr std::string_view kNoRules =
-    "there are no rules: start the server with --config weir.yaml, or send \"key\" and \"limit\"";
 
 Result<Charging> charging_of(std::string_view query) {
   if (query.empty()) return Charging::charges;
-  const auto parameters = parse_query(query);
+  const auto parameters = protocol::parse_query(query);
   if (!parameters) return fail(parameters.error());
   Charging charging = Charging::charges;
-  for (const Parameter& parameter : *parameters) {
+  for (const protocol::Parameter& parameter : *parameters) {
     if (parameter.name != "peek") {
       return fail(ErrorCode::invalid_argument,
-                  "unknown parameter " + in_quotes(parameter.name) + "; the only parameter is peek");
+                  "unknown parameter " + base::in_quotes(parameter.name) + "; the only parameter is peek");
     }
     if (parameter.value.empty() || parameter.value == "true" || parameter.value == "1") {
       charging = Charging::peeks;
     } else if (parameter.value != "false" && parameter.value != "0") {
-      return fail(ErrorCode::invalid_argument, "peek must be true or false, found " + in_quotes(parameter.value));
+      return fail(ErrorCode::invalid_argument, "peek must be true or false, found " + base::in_quotes(parameter.value));
     }
   }
   return charging;
 }
 
-HttpNext refuse(HttpService& service, const Error& error) {
-  write_refusal(service, error);
-  return HttpNext::answer;
+Result<Decision> charge_once(const Charge& charge, std::string_view id, Limiter& limiter) {
+  if (id.empty()) return limiter.check(charge.key, *charge.limit, charge.cost);
+  const auto verdict = limiter.check_once(id, {&charge, 1});
+  if (!verdict) return fail(verdict.error());
+  return verdict->decisions.front();
 }
 
-HttpNext check_by_rules(const CheckItem& item, Charging charging, HttpService& service) {
-  const Micros now = service.now;
-  if (auto asked = ask_rules(item, charging, service); !asked) return refuse(service, asked.error());
-  if (charging == Charging::charges) service.denials.note(now, service.by_rules, item.request());
-  write_check(service.answer, {.by_rules = &service.by_rules}, style_of(service.by_rules), now);
+HttpNext check_by_rules(const protocol::CheckItem& item, Charging charging, HttpContext& context) {
+  if (auto asked = ask_rules(item, charging, context); !asked) return refuse(context, asked.error());
+  if (charging == Charging::charges) context.denials.note(context.now, context.by_rules, item.request());
+  protocol::write_check(context.answer, {.by_rules = &context.by_rules}, style_of(context.by_rules), context.now);
   return HttpNext::answer;
 }
 
 }  // namespace
 
-void write_refusal(HttpService& service, const Error& error) {
-  HttpAnswer& out = service.answer;
+Error no_rules() {
+  return {ErrorCode::invalid_argument,
+          "there are no rules: start the server with --config weir.yaml, or send \"key\" and \"limit\"", 0};
+}
+
+HttpNext refuse(HttpContext& context, const Error& error) {
   switch (error.code) {
     case ErrorCode::exhausted:
-      out.add("Retry-After", "1");
-      return write_problem(out, 503, "Out of capacity", error.message);
+      context.answer.add("Retry-After", "1");
+      return answer_problem(context, 503, "Out of capacity", error.message);
     case ErrorCode::unavailable:
-      return write_problem(out, 503, "Unavailable", error.message);
+      return answer_problem(context, 503, "Unavailable", error.message);
     case ErrorCode::invalid_argument:
     case ErrorCode::out_of_range:
     case ErrorCode::not_found:
       break;
   }
-  write_problem(out, service.refusal, service.refusal == 409 ? "Conflict" : "Bad request", error.message);
+  return answer_problem(context, context.refusal, context.refusal == 409 ? "Conflict" : "Bad request", error.message);
 }
 
-HttpNext refuse_or_404(HttpService& service, const Error& error) {
-  if (error.code == ErrorCode::not_found) {
-    write_problem(service.answer, 404, "Not found", error.message);
-  } else {
-    write_refusal(service, error);
-  }
-  return HttpNext::answer;
+HttpNext refuse_or_404(HttpContext& context, const Error& error) {
+  if (error.code == ErrorCode::not_found) return answer_problem(context, 404, "Not found", error.message);
+  return refuse(context, error);
 }
 
-Result<void> read_item(const HttpCall& call, CheckShape shape, HttpService& service) {
-  service.texts.clear();
-  service.limits.begin_request();
-  CheckItem& item = service.item;
-  if (auto read = parse_check(call.body, shape, item, service.texts, service.bounds.key_max); !read) {
-    note_key(service);
+Result<void> read_item(const HttpCall& call, protocol::CheckShape shape, HttpContext& context) {
+  context.texts.clear();
+  context.limits.begin_request();
+  protocol::CheckItem& item = context.item;
+  if (auto read = protocol::parse_check(call.body, shape, item, context.texts, context.service.bounds.key_max); !read) {
+    note_key(context);
     return read;
   }
   for (const Attribute& field : call.fields) {
-    if (!equals_ignoring_case(field.name, "idempotency-key")) continue;
-    if (field.value.empty() || field.value.size() > kIdBytesMax) {
+    if (!protocol::equals_ignoring_case(field.name, "idempotency-key")) continue;
+    if (field.value.empty() || field.value.size() > protocol::kIdBytesMax) {
       return fail(ErrorCode::out_of_range, "Idempotency-Key has " + std::to_string(field.value.size()) +
-                                               " bytes; send 1 to " + std::to_string(kIdBytesMax));
+                                               " bytes; send 1 to " + std::to_string(protocol::kIdBytesMax));
     }
     if (!std::ranges::all_of(field.value, [](char c) { return c > ' ' && c <= '~'; })) {
-      return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + in_quotes(field.value) +
+      return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + base::in_quotes(field.value) +
                                                    "; use visible ASCII without spaces, such as 7f3a-order-8");
     }
     if (!item.id.empty() && item.id != field.value) {
-      service.refusal = 409;
-      return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + in_quotes(field.value) + ", but \"id\" is " +
-                                                   in_quotes(item.id) + "; send only one");
+      context.refusal = 409;
+      return fail(ErrorCode::invalid_argument, "Idempotency-Key is " + base::in_quotes(field.value) +
+                                                   ", but \"id\" is " + base::in_quotes(item.id) + "; send only one");
     }
     item.id = field.value;
   }
   return {};
 }
 
-Result<const Limit*> inline_limit(const CheckItem& item, WantedLimit wanted, HttpService& service) {
-  const Result<Limit>& limit = service.limits.compile(item.limit, item.algorithm);
+Result<const Limit*> inline_limit(const protocol::CheckItem& item, WantedLimit wanted, HttpContext& context) {
+  const Result<Limit>& limit = context.limits.compile(item.limit, item.algorithm);
   if (!limit) return fail(limit.error().code, "\"limit\": " + limit.error().message, limit.error().column);
   const bool is_in_flight = limit->algorithm == Algorithm::concurrency;
   if (is_in_flight && wanted == WantedLimit::rate) {
@@ -114,72 +112,66 @@ Result<const Limit*> inline_limit(const CheckItem& item, WantedLimit wanted, Htt
   }
   if (!is_in_flight && wanted == WantedLimit::in_flight) {
     return fail(ErrorCode::invalid_argument,
-                "\"limit\": " + in_quotes(item.limit) +
+                "\"limit\": " + base::in_quotes(item.limit) +
                     " is a rate; use POST /v1/check for it; here, send a concurrency limit such as \"20 concurrent\"");
   }
   return &*limit;
 }
 
-Result<void> ask_rules(const CheckItem& item, Charging charging, HttpService& service) {
-  if (service.gate == nullptr) return fail(ErrorCode::invalid_argument, std::string(kNoRules));
+Result<void> ask_rules(const protocol::CheckItem& item, Charging charging, HttpContext& context) {
+  if (context.service.gate == nullptr) return fail(no_rules());
   const Request request = item.request();
   if (charging == Charging::charges && item.id.empty()) {
-    return service.gate->check(service.gate->rules(), request, service.by_rules);
+    return context.service.gate->check(context.service.gate->rules(), request, context.by_rules);
   }
-  auto answer = charging == Charging::peeks ? service.gate->peek(request)
-                                            : service.gate->check_once(bound_id(item.id, request), request);
+  auto answer = charging == Charging::peeks
+                    ? context.service.gate->peek(request)
+                    : context.service.gate->check_once(loop::bound_id(item.id, request), request);
   if (!answer) return fail(std::move(answer.error()));
-  service.by_rules = *std::move(answer);
+  context.by_rules = *std::move(answer);
   return {};
 }
 
-namespace {
-
-Result<Decision> charge_once(const Charge& charge, std::string_view id, Limiter& limiter) {
-  if (id.empty()) return limiter.check(charge.key, *charge.limit, charge.cost);
-  const auto verdict = limiter.check_once(id, {&charge, 1});
-  if (!verdict) return fail(verdict.error());
-  return verdict->decisions.front();
-}
-
-}  // namespace
-
-Result<Decision> ask_limiter(const CheckItem& item, const Limit& limit, Charging charging, HttpService& service) {
-  if (charging == Charging::peeks) return service.limiter.preview(item.key, limit, item.cost);
+Result<Decision> ask_limiter(const protocol::CheckItem& item, const Limit& limit, Charging charging,
+                             HttpContext& context) {
+  if (charging == Charging::peeks) return context.service.limiter.preview(item.key, limit, item.cost);
   const Charge charge{item.key, &limit, item.cost};
-  auto decision = charge_once(charge, item.id, service.limiter);
-  if (service.counting != nullptr) service.counting->count_inline({&charge, 1}, {&decision, 1}, service.now);
+  auto decision = charge_once(charge, item.id, context.service.limiter);
+  if (context.service.counting != nullptr)
+    context.service.counting->count_inline({&charge, 1}, {&decision, 1}, context.now);
   return decision;
 }
 
-HttpNext check_route(const HttpCall& call, HttpService& service, HttpWork& work) {
-  const auto charging = charging_of(split_target(call.target).query);
-  if (!charging) return refuse(service, charging.error());
-  if (auto read = read_item(call, CheckShape::check, service); !read) return refuse(service, read.error());
-  const CheckItem& item = service.item;
-  if (item.by_rules) return check_by_rules(item, *charging, service);
-  const auto limit = inline_limit(item, WantedLimit::rate, service);
-  if (!limit) return refuse(service, limit.error());
+HttpNext check_route(const HttpCall& call, HttpContext& context, HttpWork& work) {
+  const auto charging = charging_of(protocol::split_target(call.target).query);
+  if (!charging) return refuse(context, charging.error());
+  if (auto read = read_item(call, protocol::CheckShape::check, context); !read) return refuse(context, read.error());
+  const protocol::CheckItem& item = context.item;
+  if (item.by_rules) return check_by_rules(item, *charging, context);
+  const auto limit = inline_limit(item, WantedLimit::rate, context);
+  if (!limit) return refuse(context, limit.error());
   if (*charging == Charging::charges && item.id.empty()) {
     work.pending.key.assign(item.key);
     work.pending.limit = **limit;
     work.pending.cost = item.cost;
     return HttpNext::ask;
   }
-  const Micros now = service.now;
-  const auto decision = ask_limiter(item, **limit, *charging, service);
-  if (!decision) return refuse(service, decision.error());
-  if (*charging == Charging::charges) service.denials.note(now, item.key, *decision);
-  const LimitAnswer told = nameless(**limit, item.cost, *decision);
-  write_check(service.answer, {.by_limit = &told}, style_in_force(service), now);
+  const auto decision = ask_limiter(item, **limit, *charging, context);
+  if (!decision) return refuse(context, decision.error());
+  if (*charging == Charging::charges) context.denials.note(context.now, item.key, *decision);
+  const LimitAnswer limit_answer = protocol::nameless(**limit, item.cost, *decision);
+  protocol::write_check(context.answer, {.by_limit = &limit_answer}, style_in_force(context), context.now);
   return HttpNext::answer;
 }
 
-void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpService& service) {
-  if (!decision) return write_refusal(service, decision.error());
-  service.denials.note(now, pending.key, *decision);
-  const LimitAnswer told = nameless(pending.limit, pending.cost, *decision);
-  write_check(service.answer, {.by_limit = &told}, style_in_force(service), now);
+void answer_pending(const PendingCheck& pending, const Result<Decision>& decision, Micros now, HttpContext& context) {
+  if (!decision) {
+    refuse(context, decision.error());
+    return;
+  }
+  context.denials.note(now, pending.key, *decision);
+  const LimitAnswer limit_answer = protocol::nameless(pending.limit, pending.cost, *decision);
+  protocol::write_check(context.answer, {.by_limit = &limit_answer}, style_in_force(context), now);
 }
 
-}  // namespace weir
+}  // namespace weir::server::http

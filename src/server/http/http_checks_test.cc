@@ -1,9 +1,9 @@
 // Tests POST /v1/checks: one answer each, in order, whatever is among them; nothing is charged for an invalid body.
-#include "server/http/http_check.h"
+#include "server/http/http_routes.h"
 
-#include "server/http/http_client.h"
+#include "server/http/http_session_fixture.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
 
 class HttpChecks : public HttpClient {
@@ -34,23 +34,23 @@ TEST_F(HttpChecks, AreAnsweredInOrder) {
   std::size_t at = 0;
   for (const char* part : expected) {
     const std::size_t found = text.find(part, at);
-    ASSERT_NE(found, std::string::npos) << part << "\n is not behind byte " << at << " of\n" << text;
+    ASSERT_NE(found, std::string::npos) << part << "\n is not after byte " << at << " of\n" << text;
     at = found + 1;
   }
   EXPECT_TRUE(text.ends_with("}]}\n"));
 }
 
-TEST_F(HttpChecks, AreDecidedInOrderWhateverTheyBring) {
+TEST_F(HttpChecks, AreDecidedInOrderWithAndWithoutIds) {
   use_rules("rules:\n  - {name: each, per: user, limit: 1/minute}\n");
   const std::string plain = R"({"key":"o","limit":"1/hour"})", once = R"({"key":"o","limit":"1/hour","id":"x1"})";
   const auto allowed = [&](const std::string& list) {
-    std::string told;
+    std::string outcomes;
     const std::string text = body(checks("[" + list + "]"));
     const std::string_view part = "{\"allowed\":";
     for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1))
-      told += text[at + part.size()];
+      outcomes += text[at + part.size()];
     limiter.reset("o").value();
-    return told;
+    return outcomes;
   };
   EXPECT_EQ(allowed(once + "," + plain), "tf");
   EXPECT_EQ(allowed(plain + "," + R"({"key":"o","limit":"1/hour","id":"x2"})" + "," + plain), "tff");
@@ -60,7 +60,7 @@ TEST_F(HttpChecks, AreDecidedInOrderWhateverTheyBring) {
             "tftt");
 }
 
-TEST_F(HttpChecks, HaveNoIdempotencyKeyInCommon) {
+TEST_F(HttpChecks, RefuseAnIdempotencyKeyForAll) {
   const std::string answer = post("/v1/checks", R"([{"key":"a","limit":"5/minute"}])", "Idempotency-Key: 7\r\n");
   EXPECT_EQ(status(answer), 400);
   EXPECT_TRUE(has(answer, R"(give each check its own \"id\")")) << answer;
@@ -79,7 +79,7 @@ std::string many_checks(std::size_t count) {
 TEST_F(HttpChecks, AreAnsweredInPiecesIfTheyTakeLong) {
   use_rules(kEach);
   EXPECT_TRUE(has(checks(many_checks(kChecksAtOnce + 1)), "200 OK")) << "few enough for one piece";
-  const std::string list = many_checks(kChecksMax);
+  const std::string list = many_checks(loop::kChecksMax);
   const std::string bytes = request("POST", "/v1/checks", list) + request("GET", "/livez");
   EXPECT_EQ(send(bytes), "");
   int pieces = 0;
@@ -100,10 +100,8 @@ TEST_F(HttpChecks, AreAnsweredInPiecesIfTheyTakeLong) {
   EXPECT_EQ(field(answer, "Content-Length"), std::to_string(body(answer).size()));
   EXPECT_TRUE(answer.ends_with("\"}]}\n")) << answer.substr(answer.size() - 100);
   EXPECT_TRUE(has(answer, "{\"answers\":[{\"allowed\":")) << answer.substr(0, 500);
-  std::size_t count = 0;
-  for (std::size_t at = answer.find("{\"allowed"); at != answer.npos; at = answer.find("{\"allowed", at + 1)) ++count;
-  EXPECT_EQ(count, kChecksMax - 1);
-  EXPECT_TRUE(all.ends_with("ok\n")) << "and then what was pipelined behind it";
+  EXPECT_EQ(count(answer, "{\"allowed"), loop::kChecksMax - 1);
+  EXPECT_TRUE(all.ends_with("ok\n")) << "then the next request of the pipeline is answered";
 }
 
 TEST_F(HttpChecks, AreFinishedAtOnceWhenTheServerStops) {
@@ -119,25 +117,25 @@ TEST_F(HttpChecks, AreFinishedAtOnceWhenTheServerStops) {
   EXPECT_TRUE(progress.close);
 }
 
-TEST_F(HttpChecks, EndWithTheirClient) {
+TEST_F(HttpChecks, EndWhenTheClientDisconnects) {
   use_rules(kEach);
   EXPECT_EQ(checks(many_checks(3000)), "");
   disconnect();
   EXPECT_EQ(limiter.size(), 0u) << "nothing was decided yet";
   EXPECT_EQ(checks(many_checks(3000)), "");
   session->wake(clock->now(), player->output);
-  session->give_up(GiveUp::no_room, player->output);
+  session->give_up(loop::GiveUp::no_memory, player->output);
   EXPECT_FALSE(session->is_holding());
   EXPECT_EQ(status(player->take()), 503);
   EXPECT_EQ(service.holds, 0u);
 }
 
-TEST_F(HttpChecks, MayBeABareArrayOrNone) {
+TEST_F(HttpChecks, MayBeABareArrayAndEmpty) {
   EXPECT_TRUE(has(checks(R"([{"key":"a","limit":"5/minute"}])"), R"({"answers":[{"allowed":true,)"));
   EXPECT_EQ(body(checks("[]")), "{\"answers\":[]}\n");
 }
 
-TEST_F(HttpChecks, ChargeNothingIfTheBodyCannotBeRead) {
+TEST_F(HttpChecks, ChargeNothingIfTheBodyIsInvalid) {
   use_rules("rules:\n  - {name: each, per: user, limit: 1/minute}\n");
   for (const char* tail : {",", "", ",{]", "]}", ",{\"key\":\"\xff\"}]", "] x"}) {
     const std::string answer = checks(R"([{"key":"a","limit":"5/minute"},{"user":"42"})" + std::string(tail));
@@ -148,14 +146,12 @@ TEST_F(HttpChecks, ChargeNothingIfTheBodyCannotBeRead) {
 
 TEST_F(HttpChecks, AreTenThousandAtMost) {
   std::string list = "[";
-  for (std::size_t i = 0; i < kChecksMax; ++i) list += R"({"key":"a","limit":"5/minute"},)";
+  for (std::size_t i = 0; i < loop::kChecksMax; ++i) list += R"({"key":"a","limit":"5/minute"},)";
   const std::string more = list + R"({"key":"a","limit":"5/minute"}])";
   list.back() = ']';
   const std::string answer = checks(list);
   EXPECT_EQ(status(answer), 200);
-  std::size_t count = 0;
-  for (std::size_t at = answer.find("allowed"); at != answer.npos; at = answer.find("allowed", at + 1)) ++count;
-  EXPECT_EQ(count, kChecksMax);
+  EXPECT_EQ(count(answer, "allowed"), loop::kChecksMax);
   limiter.reset("a").value();
   const std::string refused = checks(more);
   EXPECT_EQ(status(refused), 413);
@@ -163,7 +159,7 @@ TEST_F(HttpChecks, AreTenThousandAtMost) {
   EXPECT_EQ(limiter.size(), 0u);
 }
 
-TEST_F(HttpChecks, MayHaveMoreLimitsThanAreRemembered) {
+TEST_F(HttpChecks, MayHaveMoreLimitsThanTheCache) {
   std::string list = "[";
   for (int i = 1; i <= 3000; ++i)
     list += R"({"key":"a)" + std::to_string(i % 10) + R"(","limit":")" + std::to_string(i) + R"(/minute"},)";
@@ -172,7 +168,7 @@ TEST_F(HttpChecks, MayHaveMoreLimitsThanAreRemembered) {
   EXPECT_EQ(status(answer), 200);
   EXPECT_TRUE(has(answer, "\"limit\":1,") && has(answer, "\"limit\":3000,"));
   checks("[]");
-  EXPECT_LE(service.limits.size(), InlineLimits::kMost);
+  EXPECT_LE(service.home.limits.size(), loop::InlineLimits::kMost);
 }
 
 TEST_F(HttpChecks, MayHaveALargerBodyThanOthers) {
@@ -180,10 +176,10 @@ TEST_F(HttpChecks, MayHaveALargerBodyThanOthers) {
   std::string list = "[";
   for (int i = 0; i < 1000; ++i) list += R"({"key":")" + key + R"(","limit":"5000/minute"},)";
   list.back() = ']';
-  ASSERT_GT(list.size(), Bounds{}.body_max);
+  ASSERT_GT(list.size(), loop::Bounds{}.body_max);
   EXPECT_EQ(status(checks(list)), 200);
   EXPECT_EQ(status(post("/v1/check", list)), 413);
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::http

@@ -1,9 +1,9 @@
 // Tests resets over HTTP: what they reset, and the messages for wrong requests.
-#include "server/http/http_keys.h"
+#include "server/http/http_routes.h"
 
-#include "server/http/http_client.h"
+#include "server/http/http_session_fixture.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
 
 class HttpKeys : public HttpClient {
@@ -17,7 +17,7 @@ rules:
   - {name: two/words, match: {header: {x-org: '*'}}, per: [header:x-org, entry:job], limit: 1/hour}
 )";
 
-TEST_F(HttpKeys, ForgetsAKeyUnderEveryAlgorithm) {
+TEST_F(HttpKeys, ResetsAKeyUnderEveryAlgorithm) {
   post("/v1/check", R"({"key":"user:4 2","limit":"1/hour"})");
   post("/v1/check", R"({"key":"user:4 2","limit":"1/hour","algorithm":"sliding_log"})");
   EXPECT_EQ(body(remove("/v1/keys?key=user:4%202")), "{\"reset\":true}\n");
@@ -25,7 +25,7 @@ TEST_F(HttpKeys, ForgetsAKeyUnderEveryAlgorithm) {
   EXPECT_EQ(limiter.size(), 0u);
 }
 
-TEST_F(HttpKeys, ForgetsWhatARuleHasCounted) {
+TEST_F(HttpKeys, ResetsTheCountOfARule) {
   use_rules(kKeyRules);
   for (const char* ip : {"192.0.2.1", "192.0.2.2"}) post("/v1/check", R"({"ip":")" + std::string(ip) + "\"}");
   EXPECT_EQ(body(remove("/v1/keys/login?ip=192.0.2.1")), "{\"reset\":true}\n");
@@ -34,7 +34,7 @@ TEST_F(HttpKeys, ForgetsWhatARuleHasCounted) {
   EXPECT_EQ(status(post("/v1/check", R"({"ip":"192.0.2.2"})")), 429);
 }
 
-TEST_F(HttpKeys, TakesNamedAttributes) {
+TEST_F(HttpKeys, AcceptsHeadersAndEntries) {
   use_rules(kKeyRules);
   const std::string check = R"({"headers":{"x-org":"a&b"},"entries":{"job":"7"}})";
   EXPECT_EQ(status(post("/v1/check", check)), 200);
@@ -44,7 +44,7 @@ TEST_F(HttpKeys, TakesNamedAttributes) {
   EXPECT_EQ(status(post("/v1/check", check)), 200);
 }
 
-TEST_F(HttpKeys, TellsWhatIsWrong) {
+TEST_F(HttpKeys, ReportsWhatIsWrong) {
   EXPECT_EQ(status(remove("/v1/keys/login?ip=192.0.2.1")), 404) << "there are no rules";
   use_rules(kKeyRules);
   const std::string unknown = remove("/v1/keys/logn?ip=192.0.2.1");
@@ -65,4 +65,4 @@ TEST_F(HttpKeys, TellsWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::http

@@ -1,9 +1,9 @@
 // Tests reservations and permits in flight over HTTP.
-#include "server/http/http_reserve.h"
+#include "server/http/http_routes.h"
 
-#include "server/http/http_client.h"
+#include "server/http/http_session_fixture.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
 
 class HttpReserve : public HttpClient {
@@ -22,7 +22,7 @@ class HttpReserve : public HttpClient {
   std::int64_t remaining(std::string_view key) { return limiter.peek(key, *compile("10/minute"))->remaining; }
 };
 
-TEST_F(HttpReserve, SettlesForWhatItCost) {
+TEST_F(HttpReserve, CommitsTheActualCost) {
   const std::string reserved = post("/v1/reserve", R"({"key":"u","limit":"10/minute","cost":8})");
   EXPECT_EQ(status(reserved), 200);
   EXPECT_EQ(remaining("u"), 2);
@@ -36,7 +36,7 @@ TEST_F(HttpReserve, SettlesForWhatItCost) {
   EXPECT_TRUE(has(again, "already settled"));
 }
 
-TEST_F(HttpReserve, CancelsByAnIdOfTheCallersOwn) {
+TEST_F(HttpReserve, CancelsByAnIdFromTheCaller) {
   const std::string order = R"({"id":"order-7","key":"u","limit":"10/minute","cost":8})";
   EXPECT_EQ(member(post("/v1/reserve", order), "reservation"), "order-7");
   const std::string twice = post("/v1/reserve", order);
@@ -88,7 +88,7 @@ TEST_F(HttpReserve, AcquiresAndReleases) {
   EXPECT_EQ(status(post("/v1/acquire", wanted)), 200);
 }
 
-TEST_F(HttpReserve, TellsWhatIsWrong) {
+TEST_F(HttpReserve, ReportsWhatIsWrong) {
   EXPECT_TRUE(has(post("/v1/acquire", R"({"key":"jobs","limit":"2/minute"})"), "20 concurrent"));
   EXPECT_TRUE(has(post("/v1/reserve", R"({"key":"jobs","limit":"2 concurrent"})"), "/v1/acquire"));
   for (const char* path : {"/v1/reserve", "/v1/commit", "/v1/cancel"}) {
@@ -110,4 +110,4 @@ TEST_F(HttpReserve, TellsWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::http

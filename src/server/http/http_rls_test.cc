@@ -1,16 +1,18 @@
-// Tests the rate limit service over plain HTTP.
-#include "server/http/http_rls.h"
+// Tests POST /json, the rate limit service over plain HTTP.
+//
+// Answers must be those of envoyproxy/ratelimit; what cannot be parsed gets a text.
+#include "server/http/http_routes.h"
 
-#include "server/http/http_client.h"
+#include "server/http/http_session_fixture.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
 
 class HttpRls : public HttpClient {};
 
 constexpr std::string_view kAsk = R"({"domain":"edge","descriptors":[{"entries":[{"key":"user","value":"u"}]}]})";
 
-TEST_F(HttpRls, AnswersAsTheReferenceDoes) {
+TEST_F(HttpRls, AnswersLikeTheReferenceService) {
   use_rules("rules: [{name: users, per: user, limit: 1/minute, algorithm: fixed_window}]");
   const std::string passed = post("/json", kAsk), denied = post("/json", kAsk);
   EXPECT_EQ(status(passed), 200);
@@ -21,11 +23,11 @@ TEST_F(HttpRls, AnswersAsTheReferenceDoes) {
   EXPECT_TRUE(has(denied, R"("unit":"MINUTE")")) << denied;
 }
 
-TEST_F(HttpRls, PassesWithoutRules) {
+TEST_F(HttpRls, AllowsWithoutRules) {
   EXPECT_EQ(body(post("/json", kAsk)), R"({"overallCode":"OK","statuses":[{"code":"OK"}]})");
 }
 
-TEST_F(HttpRls, RefusesWhatItCannotRead) {
+TEST_F(HttpRls, RefusesInvalidRequests) {
   EXPECT_EQ(body(post("/json", "{}")), "rate limit domain must not be empty\n");
   for (const char* wrong : {"{", "[]", R"({"x":1})", R"({"domain":"d"})"}) {
     EXPECT_EQ(status(post("/json", wrong)), 400) << wrong;
@@ -33,4 +35,4 @@ TEST_F(HttpRls, RefusesWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::http

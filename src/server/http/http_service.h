@@ -1,14 +1,15 @@
-// The context of the HTTP routes: their configuration, and the buffers of the current request.
+// What HTTP routes work with: the call, the listener's configuration, and the state of the request.
 //
-// There is one HttpService per loop and its thread or, with fibers, one per request in flight (HttpDesk). All share
-// the Limiter and the Gate. Buffers live here and are reused from request to request, so that an answer needs no heap
-// allocation. Tested by http_session_test.cc.
+// There is one HttpService per listener and loop, and one HttpContext per request in flight. The routes of a listener
+// are handed in as an HttpApi. Buffers are reused, so that an answer needs no heap allocation. Belongs to a loop and
+// its thread. Tested by http_session_test.cc.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,18 +18,17 @@
 #include "protocol/check_answer.h"
 #include "protocol/check_json.h"
 #include "protocol/rls_json.h"
-#include "server/http/inline_limits.h"
 #include "server/loop/bounds.h"
-#include "server/loop/desk.h"
+#include "server/loop/inline_limits.h"
+#include "server/loop/request_context.h"
 #include "server/observe/denial_log.h"
-#include "server/observe/metrics.h"
 #include "server/observe/traces.h"
 #include "server/rls/rls_service.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 #include "weir/request.h"
 
-namespace weir {
+namespace weir::server::http {
 
 inline constexpr std::size_t kChecksAtOnce = 500;  // slow checks decided before other connections continue
 
@@ -48,57 +48,84 @@ struct ReadCheck {
   std::size_t place = 0;  // index of its charge, offset of its text in the body, or index of its error
 };
 
-struct AdminService;  // admin_service.h
+class HttpContext;
+struct HttpService;
+struct HttpWork;
 
-// The set of routes that a port has.
-enum class HttpFace : std::uint8_t { checks, admin };
+// How the answer to a call comes about.
+enum class HttpNext : std::uint8_t {
+  answer,  // it is in HttpContext::answer
+  ask,     // the turn decides the pending check
+  hold,    // delay the answer as HttpWork says
+  pieces,  // HttpWork::pieces builds it, one piece in each turn of the loop
+};
 
-struct HttpService {
-  Limiter& limiter;
-  Gate* gate = nullptr;  // null: no rules
-  HttpFace face = HttpFace::checks;
-  AdminService* admin = nullptr;                // for the admin API
-  const std::atomic<bool>* stopping = nullptr;  // whether the server is stopping; null: it is not
-  const std::atomic<bool>* leaving = nullptr;   // whether to close after an answer, so that clients move on
-  Gate* counting = nullptr;                     // counts limits that clients send; null: not counted
-  const MetricsSources* metrics = nullptr;      // what /metrics shows; null: nothing
-  DoorBounds bounds{};
-  DoorDenials denials{};
-  Traces* traces = nullptr;                // null: no tracing
-  std::span<const std::string> origins{};  // origins whose pages may call the HTTP port
-  InlineLimits limits{};
+// Answers a call.
+using HttpHandler = HttpNext(const HttpCall&, HttpContext&, HttpWork&);
 
-  Micros now{0};             // when the current request was read
-  int refusal = 400;         // the status if the request is wrong
-  std::string_view route{};  // the route that was found; empty: none
-  // Buffers for one request.
-  HttpAnswer answer{};
+struct HttpRoute {
+  std::string_view path;    // exact, or `/v1/keys/{rule}`: all that begins like this
+  std::string_view method;  // GET routes also answer HEAD
+  std::string_view allow;
+  HttpHandler* answer;
+};
+
+// What a listener serves. The admin API derives its own state from it.
+struct HttpApi {
+  std::span<const HttpRoute> routes{};
+  // Called first: answers the call, or returns nothing and lets it pass to its route.
+  std::optional<HttpNext> (*guard)(const HttpCall&, std::string_view path, HttpContext&, HttpWork&) = nullptr;
+  // Answers a call without a decision, if that is possible (overload.h); null: overload changes nothing.
+  bool (*shed)(const HttpCall&, const loop::Turn&, HttpContext&) = nullptr;
+  std::string_view help{};  // what to try instead of an unknown path
+};
+HttpApi& check_api();  // of the HTTP port
+
+// The state of one request in flight: buffers, which are reused from request to request.
+class HttpContext final : public loop::RequestContext {
+ public:
+  static constexpr std::size_t kLimitsOfMany = 64;  // compiled limits to cache where there are many contexts
+
+  // `with` must outlive it.
+  explicit HttpContext(HttpService& with, std::size_t limits_max = kLimitsOfMany);
+  void write_last_words(loop::GiveUp why, std::string& output) override;
+
+  HttpService& service;
+  loop::InlineLimits limits{};
+  observe::ListenerDenials denials{};  // of the listener, with the id of this request
+  Micros now{0};                       // when the request was read
+  int refusal = 400;                   // the status if the request is wrong
+  std::string_view route{};            // the route that was found; empty: none
+  protocol::HttpAnswer answer{};
   Answer by_rules{};
-  CheckItem item{};
-  JsonTexts texts{};
+  protocol::CheckItem item{};
+  protocol::JsonTexts texts{};
   std::vector<ReadCheck> reads{};
   std::vector<Charge> charges{};
   std::vector<Result<Decision>> decisions{};
   std::vector<Error> errors{};
-  RlsJsonRequest rls_json{};
-  RlsService rls{limiter};
-
-  // Counted for all connections of the loop; a desk uses the count of `first`.
-  HttpService* first = nullptr;
-  std::size_t holds = 0;  // delayed answers
-  std::size_t& all_holds() { return first == nullptr ? holds : first->holds; }
-  std::int64_t date_second = -1;
-  std::string date{};  // the Date header line of that second
+  protocol::RlsJsonRequest rls_json{};
+  rls::RlsService rls;
 };
 
-// The buffers of one more request in flight, beside those of the loop.
-class HttpDesk final : public Desk {
- public:
-  explicit HttpDesk(HttpService& first);  // `first` must outlive it
-  void renew() override;
-  void write_last_words(GiveUp why, std::string& output) override;
+// A listener's configuration, and what all its requests on a loop share.
+struct HttpService {
+  Limiter& limiter;
+  Gate* gate = nullptr;  // null: no rules
+  HttpApi* api = &check_api();
+  const std::atomic<bool>* stopping = nullptr;  // whether the server is stopping; null: it is not
+  const std::atomic<bool>* leaving = nullptr;   // whether to close after an answer, so that clients move on
+  Gate* counting = nullptr;                     // counts limits that clients send; null: not counted
+  loop::ListenerBounds bounds{};
+  observe::ListenerDenials denials{};
+  observe::Traces* traces = nullptr;       // null: no tracing
+  std::span<const std::string> origins{};  // origins whose pages may call the HTTP port
+  envoy::EnvoyInForce* envoy = nullptr;    // null: no Envoy files
 
-  HttpService service;
+  std::size_t holds = 0;  // delayed answers
+  std::int64_t date_second = -1;
+  std::string date{};                                  // the Date header line of that second
+  HttpContext home{*this, loop::InlineLimits::kMost};  // of all requests, where none waits on a fiber
 };
 
 // A check that the loop's turn decides. Its key and limit stay here until then.
@@ -106,14 +133,6 @@ struct PendingCheck {
   std::string key{};
   Limit limit{};
   std::int64_t cost = 1;
-};
-
-// How the answer to a call comes about.
-enum class HttpNext : std::uint8_t {
-  answer,  // it is in HttpService::answer
-  ask,     // the turn decides the pending check
-  hold,    // delay the answer as HttpWork says
-  pieces,  // HttpWork::pieces builds it, one piece in each turn of the loop
 };
 
 // A slow batch of checks, decided in order and in pieces. The whole body has been parsed before.
@@ -124,14 +143,14 @@ class ChecksInPieces {
   ChecksInPieces& operator=(const ChecksInPieces&) = delete;
 
   // Decides the next piece. False if it was the last: the answer is complete.
-  bool go_on(HttpService& service);
+  bool go_on(HttpContext& context);
   std::string& answer() { return answer_; }
   std::size_t held() const { return body_.size() + answer_.size(); }
 
  private:
   std::string body_;
-  JsonTexts texts_{};
-  CheckList list_;
+  protocol::JsonTexts texts_{};
+  protocol::CheckList list_;
   std::string answer_;
   bool is_first_ = true;
 };
@@ -142,4 +161,4 @@ struct HttpWork {
   std::unique_ptr<ChecksInPieces> pieces{};
 };
 
-}  // namespace weir
+}  // namespace weir::server::http

@@ -8,17 +8,16 @@
 #include <memory>
 #include <string>
 
-#include "protocol/http1.h"
 #include "server/http/http_service.h"
 #include "server/loop/fiber_session.h"
 #include "server/loop/session.h"
 
-namespace weir {
+namespace weir::server::http {
 
 // `service` must outlive the session. `peer` is the client's address; on a unix socket 127.0.0.1.
-std::unique_ptr<Session> make_http_session(HttpService& service, std::string peer = "127.0.0.1");
+std::unique_ptr<loop::Session> make_http_session(HttpService& service, std::string peer = "127.0.0.1");
 
-// The same on fibers. The desks must be HttpDesks and outlive the session.
-std::unique_ptr<Session> make_http_session(Desks& desks, std::string peer = "127.0.0.1");
+// The same on fibers. The pool has HttpContexts and must outlive the session.
+std::unique_ptr<loop::Session> make_http_session(loop::ContextPool& pool, std::string peer = "127.0.0.1");
 
-}  // namespace weir
+}  // namespace weir::server::http

@@ -1,16 +1,18 @@
-// Tests that the document is served, is valid JSON, and describes every route.
-#include "server/http/openapi.h"
+// Tests the OpenAPI document, openapi.json: it is served, is valid JSON, and describes every route.
+//
+// tests/server/schemathesis.sh tests the server against it.
+#include "server/http/http_routes.h"
 
-#include "server/http/http_client.h"
+#include "server/http/http_session_fixture.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
 
 class OpenApi : public HttpClient {};
 
 TEST_F(OpenApi, IsJson) {
-  JsonTexts texts;
-  JsonReader json(openapi_document(), texts);
+  protocol::JsonTexts texts;
+  protocol::JsonReader json(openapi_document(), texts);
   EXPECT_TRUE(json.skip_value()) << json.why() << " at byte " << json.at();
   EXPECT_TRUE(json.at_end());
 }
@@ -22,9 +24,9 @@ TEST_F(OpenApi, IsServed) {
   EXPECT_EQ(body(answer), openapi_document());
 }
 
-TEST_F(OpenApi, TellsOfRoutesThatAreThere) {
-  JsonTexts texts;
-  JsonReader json(openapi_document(), texts);
+TEST_F(OpenApi, DescribesExistingRoutes) {
+  protocol::JsonTexts texts;
+  protocol::JsonReader json(openapi_document(), texts);
   std::string_view name;
   bool is_first = true;
   std::size_t routes = 0;
@@ -40,4 +42,4 @@ TEST_F(OpenApi, TellsOfRoutesThatAreThere) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::http

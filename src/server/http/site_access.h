@@ -16,7 +16,16 @@
 #include "server/http/http_service.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::server::http {
+
+// The value of the field with this name; empty if the name occurs several times, nothing if it does not occur.
+std::optional<std::string_view> only_field(const HttpCall& call, std::string_view name);
+
+// Whether the page's origin is the address that the call was sent to.
+bool is_our_origin(std::string_view origin, std::string_view host);
+
+// Whether the Host of a call is an address, localhost or one of these names, and so not rebound to this server.
+bool is_known_host(std::span<const std::string> names, std::string_view host);
 
 // Why a call is refused; nothing if it is permitted.
 std::optional<std::string> refuse_site(std::span<const std::string> allowed, const HttpCall& call);
@@ -24,4 +33,4 @@ std::optional<std::string> refuse_site(std::span<const std::string> allowed, con
 // Why a browser can never send this as an origin; nothing if it can.
 std::optional<Error> refuse_origin(std::string_view origin);
 
-}  // namespace weir
+}  // namespace weir::server::http

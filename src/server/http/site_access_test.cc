@@ -1,14 +1,12 @@
-// Tests web pages at the HTTP port: requests marked as another site's are refused, those of other clients are not.
+// Tests that the HTTP port refuses requests of web pages of other sites, and accepts those of clients that are not
+// browsers.
 #include "server/http/site_access.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
 #include <vector>
 
-#include "server/http/http_client.h"
+#include "server/http/http_session_fixture.h"
 
-namespace weir {
+namespace weir::server::http {
 namespace {
 
 using Fields = std::vector<Attribute>;
@@ -17,12 +15,12 @@ bool is_refused(const Fields& fields, const std::vector<std::string>& allowed = 
   return refuse_site(allowed, {"POST", "/v1/check", {}, fields, "127.0.0.1"}).has_value();
 }
 
-TEST(SiteAccess, LetsClientsPassThatAreNoBrowser) {
+TEST(SiteAccess, AllowsClientsThatAreNotBrowsers) {
   EXPECT_FALSE(is_refused({}));
   EXPECT_FALSE(is_refused({{"Host", "weir.internal:8080"}, {"Content-Type", "application/x-www-form-urlencoded"}}));
 }
 
-TEST(SiteAccess, RefusesWhatABrowserMarksAsOfAnotherSite) {
+TEST(SiteAccess, RefusesRequestsThatABrowserMarksAsCrossSite) {
   const Attribute host{"Host", "localhost:8080"};
   for (const char* site : {"cross-site", "same-site", "", "unheard-of", "Same-Origin"}) {
     EXPECT_TRUE(is_refused({host, {"Sec-Fetch-Site", site}})) << site;
@@ -37,7 +35,7 @@ TEST(SiteAccess, RefusesWhatABrowserMarksAsOfAnotherSite) {
   EXPECT_TRUE(is_refused({host, {"Origin", "http://localhost:8080"}, {"origin", "http://localhost:8080"}})) << "twice";
 }
 
-TEST(SiteAccess, KnowsItsOwnPages) {
+TEST(SiteAccess, AllowsPagesOfItsOwnOrigin) {
   EXPECT_FALSE(is_refused({{"Host", "localhost:8080"}, {"Origin", "http://localhost:8080"}}));
   EXPECT_FALSE(is_refused({{"Host", "[::1]:8080"}, {"Origin", "https://[::1]:8080"}}));
   EXPECT_FALSE(
@@ -45,14 +43,14 @@ TEST(SiteAccess, KnowsItsOwnPages) {
   EXPECT_FALSE(is_refused({{"Host", "localhost:8080"}, {"Sec-Fetch-Site", "none"}})) << "typed by a person";
 }
 
-TEST(SiteAccess, RefusesANameThatWasMadeToLeadHere) {
+TEST(SiteAccess, RefusesAReboundName) {
   const Fields rebound = {
       {"Host", "evil.example:8080"}, {"Origin", "http://evil.example:8080"}, {"Sec-Fetch-Site", "same-origin"}};
   EXPECT_TRUE(is_refused(rebound));
-  EXPECT_FALSE(is_refused(rebound, {"http://evil.example:8080"})) << "unless it is meant";
+  EXPECT_FALSE(is_refused(rebound, {"http://evil.example:8080"})) << "unless the operator allows this origin";
 }
 
-TEST(SiteAccess, LetsAllowedOriginsPass) {
+TEST(SiteAccess, AllowsListedOrigins) {
   const std::vector<std::string> allowed = {"https://ops.example.com", "http://localhost:3000"};
   const Attribute host{"Host", "weir:8080"}, cross{"Sec-Fetch-Site", "cross-site"};
   EXPECT_FALSE(is_refused({host, cross, {"Origin", "https://ops.example.com"}}, allowed));
@@ -62,10 +60,10 @@ TEST(SiteAccess, LetsAllowedOriginsPass) {
                              "https://ops.example.com.evil.example"}) {
     EXPECT_TRUE(is_refused({host, cross, {"Origin", origin}}, allowed)) << origin;
   }
-  EXPECT_TRUE(is_refused({host, cross}, allowed)) << "of an origin that is not said";
+  EXPECT_TRUE(is_refused({host, cross}, allowed)) << "without the field Origin";
 }
 
-TEST(SiteAccess, KnowsWhatAnOriginIs) {
+TEST(SiteAccess, ValidatesOrigins) {
   for (const char* right : {"https://ops.example.com", "http://localhost:3000", "http://[::1]:80", "app://x"}) {
     EXPECT_FALSE(refuse_origin(right)) << right;
   }
@@ -73,7 +71,7 @@ TEST(SiteAccess, KnowsWhatAnOriginIs) {
                             "https://*.example.com", "https://a b", "https://me@x"}) {
     const auto error = refuse_origin(wrong);
     ASSERT_TRUE(error) << wrong;
-    EXPECT_NE(error->message.find("https://app.example.com"), std::string::npos) << "how it is written";
+    EXPECT_NE(error->message.find("https://app.example.com"), std::string::npos) << "the error shows a valid origin";
   }
 }
 
@@ -82,7 +80,7 @@ class SiteAccessHttp : public HttpClient {
   static constexpr const char* kPage = "Origin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\n";
 };
 
-TEST_F(SiteAccessHttp, RefusesPagesOnEveryRouteThatCountsOrForgets) {
+TEST_F(SiteAccessHttp, RefusesPagesOnEveryRouteThatChargesOrResets) {
   EXPECT_EQ(status(post("/v1/check", R"({"key":"k","limit":"9/year","cost":3})")), 200);
   const std::string refund = R"({"key":"k","limit":"9/year","cost":-3})";
   for (const char* path : {"/v1/check", "/v1/check?peek", "/v1/checks", "/v1/reserve", "/v1/commit", "/v1/cancel",
@@ -95,11 +93,11 @@ TEST_F(SiteAccessHttp, RefusesPagesOnEveryRouteThatCountsOrForgets) {
   for (const char* path : {"/v1/keys?key=k", "/v1/keys/rule?user=1"}) {
     EXPECT_EQ(status(send(request("DELETE", path, "", kPage))), 403) << path;
   }
-  EXPECT_EQ(status(send(request("OPTIONS", "/v1/check", "", kPage))), 403) << "as browsers ask beforehand";
+  EXPECT_EQ(status(send(request("OPTIONS", "/v1/check", "", kPage))), 403) << "the preflight request of a browser";
   EXPECT_TRUE(has(post("/v1/check", R"({"key":"k","limit":"9/year","cost":0})"), "\"remaining\":6"));
 }
 
-TEST_F(SiteAccessHttp, RefusesNoGatewaysClient) {
+TEST_F(SiteAccessHttp, AllowsTheClientsOfAGateway) {
   use_rules("rules:\n  - {name: each, per: ip, limit: 9/year}\n");
   for (const char* path : {"/auth", "/auth/v1/check"}) {
     const std::string answer = send(
@@ -111,11 +109,11 @@ TEST_F(SiteAccessHttp, RefusesNoGatewaysClient) {
   }
 }
 
-TEST_F(SiteAccessHttp, AnswersAllowedOrigins) {
+TEST_F(SiteAccessHttp, AllowsListedOrigins) {
   const std::vector<std::string> allowed = {"https://evil.example"};
   service.origins = allowed;
   EXPECT_EQ(status(post("/v1/check", R"({"key":"k","limit":"9/year"})", kPage)), 200);
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::http

@@ -13,15 +13,15 @@
 #include "weir/clock.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::server::life {
 
 class Heartbeat {
  public:
   static constexpr Micros kLook{1'000'000};
   static constexpr Micros kStillMax{3'000'000};
 
-  // `patience` is the watchdog's period; 0: there is no watchdog.
-  Heartbeat(Micros patience, std::size_t loops) : half_(patience / 2), loops_(loops) {}
+  // `period` is the watchdog's period; 0: there is no watchdog.
+  Heartbeat(Micros period, std::size_t loops) : half_(period / 2), loops_(loops) {}
 
   // When to call look() next.
   Micros due() const { return half_ > Micros{0} ? due_ : kNever; }
@@ -32,11 +32,11 @@ class Heartbeat {
     due_ = now + std::min(half_, kLook);
     bool all_move = true;
     for (std::size_t i = 0; i < loops_.size(); ++i) {
-      if (ticks[i] != loops_[i].ticks || told_ == Micros{0}) loops_[i] = {ticks[i], now};
+      if (ticks[i] != loops_[i].ticks || notified_ == Micros{0}) loops_[i] = {ticks[i], now};
       all_move = all_move && now - loops_[i].since < kStillMax;
     }
-    if (!all_move || (told_ != Micros{0} && now - told_ < half_)) return false;
-    told_ = now;
+    if (!all_move || (notified_ != Micros{0} && now - notified_ < half_)) return false;
+    notified_ = now;
     return true;
   }
 
@@ -48,8 +48,8 @@ class Heartbeat {
 
   Micros half_;
   Micros due_{0};
-  Micros told_{0};  // 0: never
+  Micros notified_{0};  // 0: never
   std::vector<Seen> loops_;
 };
 
-}  // namespace weir
+}  // namespace weir::server::life

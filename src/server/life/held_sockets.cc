@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace weir {
+namespace weir::server::life {
 
 HeldSockets::File HeldSockets::File::at(const std::string& path) {
   struct stat about {};
@@ -14,19 +14,19 @@ HeldSockets::File HeldSockets::File::at(const std::string& path) {
   return {path, about.st_dev, about.st_ino};
 }
 
-void HeldSockets::hold(const std::string& door, std::vector<Descriptor> sockets) {
-  for (Descriptor& socket : sockets) sockets_.push_back({door, std::move(socket)});
+void HeldSockets::hold(const std::string& listener, std::vector<base::Descriptor> sockets) {
+  for (base::Descriptor& socket : sockets) sockets_.push_back({listener, std::move(socket)});
 }
 
-void HeldSockets::own_file(const std::string& door, const std::string& path) {
+void HeldSockets::own_file(const std::string& listener, const std::string& path) {
   files_.push_back(File::at(path));
-  files_.back().door = door;
+  files_.back().listener = listener;
 }
 
-std::vector<std::string> HeldSockets::doors_with_files() const {
-  std::vector<std::string> doors;
-  for (const File& file : files_) doors.push_back(file.door);
-  return doors;
+std::vector<std::string> HeldSockets::listeners_with_files() const {
+  std::vector<std::string> listeners;
+  for (const File& file : files_) listeners.push_back(file.listener);
+  return listeners;
 }
 
 void HeldSockets::close() {
@@ -46,4 +46,4 @@ void HeldSockets::remove_files() {
   files_.clear();
 }
 
-}  // namespace weir
+}  // namespace weir::server::life

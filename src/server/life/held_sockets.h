@@ -11,7 +11,7 @@
 #include "base/descriptor.h"
 #include "server/life/inheritance.h"
 
-namespace weir {
+namespace weir::server::life {
 
 class HeldSockets {
  public:
@@ -20,12 +20,12 @@ class HeldSockets {
   HeldSockets& operator=(const HeldSockets&) = delete;
   ~HeldSockets() { remove_files(); }
 
-  void hold(const std::string& door, std::vector<Descriptor> sockets);
+  void hold(const std::string& listener, std::vector<base::Descriptor> sockets);
   // Registers the file of the listener's socket, which this process must remove.
-  void own_file(const std::string& door, const std::string& path);
+  void own_file(const std::string& listener, const std::string& path);
 
   const std::vector<NamedSocket>& sockets() const { return sockets_; }
-  std::vector<std::string> doors_with_files() const;
+  std::vector<std::string> listeners_with_files() const;
 
   // Closes all sockets and removes the files.
   void close();
@@ -40,7 +40,7 @@ class HeldSockets {
     std::string path;
     dev_t device = 0;
     ino_t number = 0;
-    std::string door{};
+    std::string listener{};
     bool is(const File& other) const { return device == other.device && number == other.number; }
   };
 
@@ -50,4 +50,4 @@ class HeldSockets {
   std::vector<File> files_;
 };
 
-}  // namespace weir
+}  // namespace weir::server::life

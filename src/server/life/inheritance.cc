@@ -5,16 +5,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "server/loop/counts.h"
 
-namespace weir {
+namespace weir::server::life {
 namespace {
 
 constexpr int kSocketsMax = 4'096;
@@ -24,24 +23,6 @@ std::string take_variable(const char* name) {
   std::string text = value == nullptr ? "" : value;
   unsetenv(name);
   return text;
-}
-
-std::optional<int> number_in(std::string_view text) {
-  int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || at != end) return {};
-  return number;
-}
-
-std::vector<std::string> parts_of(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(':'), text.size());
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 Error wrong(int number, std::string what) {
@@ -71,41 +52,50 @@ Result<void> look_at(int number) {
 
 }  // namespace
 
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(':'), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
 Result<Inheritance> take_inheritance() {
   const std::string pid = take_variable("LISTEN_PID"), count = take_variable("LISTEN_FDS"),
                     names = take_variable("LISTEN_FDNAMES"), succeeds = take_variable("WEIR_SUCCEEDS");
   unsetenv("LISTEN_PIDFDID");
   Inheritance out;
-  if (number_in(pid) != getpid()) return out;  // the variables are for another process
-  const int sockets = number_in(count).value_or(-1);
+  if (base::to_number<int>(pid) != getpid()) return out;  // the variables are for another process
+  const int sockets = base::to_number<int>(count).value_or(-1);
   if (sockets < 0 || sockets > kSocketsMax) {
-    return fail(ErrorCode::invalid_argument,
-                "LISTEN_FDS: " + in_quotes(count) + " is not a whole number from 0 to " + std::to_string(kSocketsMax));
+    return fail(ErrorCode::invalid_argument, "LISTEN_FDS: " + base::in_quotes(count) +
+                                                 " is not a whole number from 0 to " + std::to_string(kSocketsMax));
   }
   if (std::vector<std::string> parts = parts_of(succeeds); !parts.empty()) {
-    out.predecessor = Descriptor(number_in(parts[0]).value_or(-1));
+    out.predecessor = base::Descriptor(base::to_number<int>(parts[0]).value_or(-1));
     if (out.predecessor) fcntl(out.predecessor.get(), F_SETFD, FD_CLOEXEC);
     out.files.assign(std::next(parts.begin()), parts.end());
   }
-  const std::vector<std::string> doors = parts_of(names);
-  for (int i = 0; i < sockets; ++i) {
-    const int number = kFirstSocket + i;
-    const std::string door = static_cast<std::size_t>(i) < doors.size() ? doors[static_cast<std::size_t>(i)] : "";
+  std::vector<std::string> listeners = parts_of(names);
+  listeners.resize(static_cast<std::size_t>(sockets));  // missing names are empty
+  for (int number = kFirstSocket; const std::string& listener : listeners) {
     if (auto looked = look_at(number); !looked) return fail(std::move(looked.error()));
-    if (std::ranges::find(kDoorNames, door) == std::end(kDoorNames)) {
-      return fail(wrong(number, (door.empty() ? "has no name" : "is called " + in_quotes(door)) +
+    if (std::ranges::find(loop::kListenerNames, listener) == std::end(loop::kListenerNames)) {
+      return fail(wrong(number, (listener.empty() ? "has no name" : "is called " + base::in_quotes(listener)) +
                                     "; write FileDescriptorName=http, grpc, resp or admin in its .socket unit"));
     }
-    out.sockets.push_back({door, Descriptor(number)});
+    out.sockets.push_back({listener, base::Descriptor(number++)});
   }
   return out;
 }
 
-void tell_predecessor(Descriptor& predecessor) {
+void notify_predecessor(base::Descriptor& predecessor) {
   if (!predecessor) return;
   const char ready = 'R';
-  [[maybe_unused]] const ssize_t told = write(predecessor.get(), &ready, 1);
+  [[maybe_unused]] const ssize_t written = write(predecessor.get(), &ready, 1);
   predecessor.close();
 }
 
-}  // namespace weir
+}  // namespace weir::server::life

@@ -14,20 +14,20 @@
 #include "base/descriptor.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::server::life {
 
 // The first inherited descriptor, from systemd and from a predecessor.
 inline constexpr int kFirstSocket = 3;
 
 struct NamedSocket {
-  std::string door;
-  Descriptor socket;
+  std::string listener;
+  base::Descriptor socket;
 };
 
 struct Inheritance {
   std::vector<NamedSocket> sockets{};
   std::vector<std::string> files{};  // listeners whose socket files the predecessor created
-  Descriptor predecessor{};          // waits for tell_predecessor(); none: there is no predecessor
+  base::Descriptor predecessor{};    // waits for notify_predecessor(); none: there is no predecessor
 };
 
 // take_inheritance()
@@ -36,7 +36,10 @@ struct Inheritance {
 // says what to change.
 Result<Inheritance> take_inheritance();
 
-// Notifies the predecessor that this process serves now; it then stops accepting.
-void tell_predecessor(Descriptor& predecessor);
+// The parts between the colons of a text, as in PATH and LISTEN_FDNAMES. A colon at the end adds no empty part.
+std::vector<std::string> parts_of(std::string_view text);
 
-}  // namespace weir
+// Notifies the predecessor that this process serves now; it then stops accepting.
+void notify_predecessor(base::Descriptor& predecessor);
+
+}  // namespace weir::server::life

@@ -1,13 +1,12 @@
-// Tests inherited sockets: those of another process stay untouched, and unusable ones are named.
+// Tests the variables of inherited sockets: those for another process, and invalid ones.
 #include "server/life/inheritance.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <string>
 
-namespace weir {
+namespace weir::server::life {
 namespace {
 
 Result<Inheritance> given(const std::string& pid, const std::string& count, const char* names = nullptr) {
@@ -19,21 +18,21 @@ Result<Inheritance> given(const std::string& pid, const std::string& count, cons
 
 std::string own_pid() { return std::to_string(getpid()); }
 
-TEST(Inheritance, IsNothingWithoutVariables) {
+TEST(Inheritance, IsEmptyWithoutVariables) {
   const auto taken = take_inheritance();
   ASSERT_TRUE(taken);
   EXPECT_TRUE(taken->sockets.empty());
   EXPECT_FALSE(taken->predecessor);
 }
 
-TEST(Inheritance, OfAnotherProcessIsLeftAloneAndTakenFromTheEnvironment) {
+TEST(Inheritance, OfAnotherProcessIsIgnoredAndRemovedFromTheEnvironment) {
   const auto taken = given(std::to_string(getppid()), "2", "http:grpc");
   ASSERT_TRUE(taken);
   EXPECT_TRUE(taken->sockets.empty());
   for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) EXPECT_EQ(std::getenv(name), nullptr) << name;
 }
 
-TEST(Inheritance, IsBounded) {
+TEST(Inheritance, RefusesAnInvalidNumberOfSockets) {
   for (const char* count : {"", "-1", "many", "5000", "99999999999999", "1x"}) {
     const auto taken = given(own_pid(), count);
     ASSERT_FALSE(taken) << count;
@@ -42,4 +41,4 @@ TEST(Inheritance, IsBounded) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::life

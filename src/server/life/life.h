@@ -5,7 +5,7 @@
 //   SIGUSR2  starts a successor; once that serves, it gets the listeners, clients move to it, and this process ends
 //   SIGHUP   calls on_hangup; without one, it only writes a line to the log
 //
-// The loops do the work; this class decides when. One thread, but for upgrade() and tell_loop_ended(). Tested by
+// The loops do the work; this class decides when. One thread, but for upgrade() and note_loop_ended(). Tested by
 // life_test.cc and tests/server/drain.sh, upgrade.sh and systemd.sh there.
 #pragma once
 
@@ -25,7 +25,7 @@
 #include "server/loop/loop.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::server::life {
 
 struct LifeSettings {
   Inheritance inherited{};            // listening sockets to use, whatever the addresses say
@@ -45,7 +45,7 @@ struct Ending {
 
 class Life {
  public:
-  using Loops = std::vector<std::unique_ptr<Loop>>;
+  using Loops = std::vector<std::unique_ptr<loop::Loop>>;
 
   // All must outlive it.
   Life(LifeSettings& settings, const Loops& loops, HeldSockets& sockets)
@@ -61,7 +61,7 @@ class Life {
   void run();
   // After run(): a second stop signal came, or the drain time is used up. Remaining work may be skipped.
   bool is_hurried();
-  static void tell_loop_ended() { Signals::tell(0); }
+  static void note_loop_ended() { Signals::send(0); }
   // Does what SIGUSR2 does. Any thread.
   static void upgrade();
 
@@ -72,12 +72,12 @@ class Life {
   void begin_upgrade();
   std::string_view why_no_upgrade() const;
   void give_up_upgrade(std::string_view why);
-  void hear_successor();
+  void on_successor();
   void hand_over();
   [[noreturn]] static void end_at_once();
-  void ask(Wish wish);
-  template <class Tell>
-  void manager(Tell tell);
+  void stop_loops(loop::StopStage stage);
+  template <class Notify>
+  void manager(Notify notify);
 
   LifeSettings& settings_;
   const Loops& loops_;
@@ -97,4 +97,4 @@ class Life {
   bool has_handed_over_ = false;
 };
 
-}  // namespace weir
+}  // namespace weir::server::life

@@ -1,4 +1,4 @@
-// Tests a server's life with fake loops: what they are asked to do, and how it ends if one of them hangs.
+// Tests a server's life with fake loops: the stages that it asks of them, and its end if a loop hangs.
 //
 // Signals are real; the started processes are shells. tests/server/drain.sh tests the rest.
 #include "server/life/life.h"
@@ -8,32 +8,30 @@
 
 #include <csignal>
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <vector>
 
-namespace weir {
+namespace weir::server::life {
 namespace {
 
 namespace fs = std::filesystem;
 
 // Ends when asked to drain, or never.
-class FakeLoop final : public Loop {
+class FakeLoop final : public loop::Loop {
  public:
-  FakeLoop(std::vector<Wish>& asked, bool hangs) : asked_(asked), hangs_(hangs) {}
+  FakeLoop(std::vector<loop::StopStage>& asked, bool hangs) : asked_(asked), hangs_(hangs) {}
 
-  void open(Descriptor, Door) override {}
-  Stopped run() override { return Stopped::drained; }
-  LoopCounts& counts() override { return counts_; }
-  void ask(Wish wish) override {
-    asked_.push_back(wish);
-    if (wish == Wish::drain && !hangs_) Life::tell_loop_ended();
+  void open(base::Descriptor, loop::ListenerSetup) override {}
+  loop::Stopped run() override { return loop::Stopped::drained; }
+  loop::LoopCounts& counts() override { return counts_; }
+  void stop(loop::StopStage stage) override {
+    asked_.push_back(stage);
+    if (stage == loop::StopStage::drain && !hangs_) Life::note_loop_ended();
   }
 
  private:
-  std::vector<Wish>& asked_;
+  std::vector<loop::StopStage>& asked_;
   bool hangs_;
-  LoopCounts counts_;
+  loop::LoopCounts counts_;
 };
 
 class LifeTest : public testing::Test {
@@ -47,7 +45,7 @@ class LifeTest : public testing::Test {
     ASSERT_TRUE(life.open(std::move(on_hangup), loops.size()));
   }
 
-  std::vector<Wish> asked;
+  std::vector<loop::StopStage> asked;
   LifeSettings settings{};
   Life::Loops loops;
   HeldSockets sockets;
@@ -55,7 +53,7 @@ class LifeTest : public testing::Test {
 };
 using LifeDeathTest = LifeTest;
 
-TEST_F(LifeDeathTest, ASecondSignalEndsItThoughALoopHangs) {
+TEST_F(LifeDeathTest, ASecondSignalEndsTheProcessThoughALoopHangs) {
   const auto live = [this] {
     alarm(120);
     begin(true, {});
@@ -66,12 +64,12 @@ TEST_F(LifeDeathTest, ASecondSignalEndsItThoughALoopHangs) {
   EXPECT_EXIT(live(), testing::ExitedWithCode(1), "second stop signal, exiting");
 }
 
-TEST_F(LifeTest, ASuccessorThatServesOutlivesASignalForItsPredecessor) {
+TEST_F(LifeTest, ASuccessorThatServesSurvivesASignalToItsPredecessor) {
   const fs::path served = fs::temp_directory_path() / ("weir_life_" + std::to_string(getpid()));
   settings.keeps_state = true;
   settings.drain_delay = Micros{0};
   settings.succession.command = {"sh", "-c", "printf r >&3; : >" + served.string() + "; sleep 3"};
-  // During this, two events arrive: the successor is ready, and the signal, which is handled first.
+  // While this runs, two events arrive: the successor is ready, and a signal. Life handles the signal first.
   begin(false, [&] {
     for (int i = 0; i < 6'000 && !fs::exists(served); ++i) usleep(10'000);
     std::raise(SIGTERM);
@@ -80,10 +78,10 @@ TEST_F(LifeTest, ASuccessorThatServesOutlivesASignalForItsPredecessor) {
   std::raise(SIGHUP);
   life.run();
   EXPECT_TRUE(fs::remove(served));
-  EXPECT_EQ(asked, (std::vector{Wish::shut, Wish::drain})) << "as after any other handing over";
+  EXPECT_EQ(asked, (std::vector{loop::StopStage::shut, loop::StopStage::drain})) << "as after any other handover";
 }
 
-TEST_F(LifeDeathTest, AHangupWithNothingToReloadIsLoggedAndEndsNothing) {
+TEST_F(LifeDeathTest, AHangupWithNothingToReloadIsOnlyLogged) {
   const auto live = [this] {
     alarm(120);
     settings.drain_delay = Micros{0};
@@ -97,4 +95,4 @@ TEST_F(LifeDeathTest, AHangupWithNothingToReloadIsLoggedAndEndsNothing) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::life

@@ -6,22 +6,20 @@
 #include <sys/un.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/text.h"
 #include "log/log.h"
 
-namespace weir {
+namespace weir::server::life {
 namespace {
 
 std::int64_t number_in(const char* variable) {
   const char* text = std::getenv(variable);
-  std::int64_t number = 0;
-  if (text == nullptr || std::from_chars(text, text + std::strlen(text), number).ec != std::errc{}) return 0;
-  return number;
+  return base::to_number<std::int64_t>(text == nullptr ? "" : text).value_or(0);
 }
 
 }  // namespace
@@ -30,9 +28,9 @@ ServiceManager::ServiceManager() {
   const char* address = std::getenv("NOTIFY_SOCKET");
   if (address == nullptr || (address[0] != '/' && address[0] != '@')) return;
   if (std::strlen(address) >= sizeof(sockaddr_un::sun_path)) return;
-  socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  socket_ = base::Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket_) return;
-  const timeval most{.tv_sec = 1, .tv_usec = 0};  // a manager that does not read delays the server no longer
+  const timeval most{.tv_sec = 1, .tv_usec = 0};  // the longest delay by a manager that does not read
   setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   address_ = address;
   const std::int64_t meant_for = number_in("WATCHDOG_PID");
@@ -48,8 +46,8 @@ void ServiceManager::send(std::string_view message) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
   if (sendto(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to),
              size) < 0) {
-    log(LogLevel::warn, "cannot notify the service manager",
-        {{"message", message.substr(0, message.find('\n'))}, {"error", std::strerror(errno)}});
+    log::log(log::LogLevel::warn, "cannot notify the service manager",
+             {{"message", message.substr(0, message.find('\n'))}, {"error", std::strerror(errno)}});
   }
 }
 
@@ -73,4 +71,4 @@ void ServiceManager::hand_over(pid_t successor) {
   is_silent_ = true;
 }
 
-}  // namespace weir
+}  // namespace weir::server::life

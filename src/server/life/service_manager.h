@@ -13,7 +13,7 @@
 #include "base/descriptor.h"
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::server::life {
 
 class ServiceManager {
  public:
@@ -34,9 +34,9 @@ class ServiceManager {
   void send(std::string_view message);
 
   std::string address_;  // empty: no service manager
-  Descriptor socket_;
+  base::Descriptor socket_;
   Micros watchdog_{0};
   std::atomic<bool> is_silent_{false};
 };
 
-}  // namespace weir
+}  // namespace weir::server::life

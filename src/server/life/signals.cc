@@ -10,18 +10,18 @@
 #include <csignal>
 #include <cstdint>
 
-namespace weir {
+namespace weir::server::life {
 
 bool Signals::open(std::initializer_list<int> signals) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return false;
-  out_ = Descriptor(ends[0]);
-  in_ = Descriptor(ends[1]);
+  out_ = base::Descriptor(ends[0]);
+  in_ = base::Descriptor(ends[1]);
   write_end = in_.get();
   struct sigaction action {};
   action.sa_handler = [](int signal) {
     const int before = errno;
-    tell(signal);
+    send(signal);
     errno = before;
   };
   action.sa_flags = SA_RESTART;
@@ -29,9 +29,9 @@ bool Signals::open(std::initializer_list<int> signals) {
   return true;
 }
 
-void Signals::tell(int signal) {
+void Signals::send(int signal) {
   const char byte = static_cast<char>(signal);
-  [[maybe_unused]] const ssize_t told = write(write_end, &byte, 1);
+  [[maybe_unused]] const ssize_t written = write(write_end, &byte, 1);
 }
 
 int Signals::next(Micros for_us, int other) const {
@@ -44,4 +44,4 @@ int Signals::next(Micros for_us, int other) const {
   return ends[1].revents != 0 ? kOther : kTimeIsOver;
 }
 
-}  // namespace weir
+}  // namespace weir::server::life

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -17,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-namespace weir {
+namespace weir::server::life {
 namespace {
 
 constexpr std::size_t kPidDigits = 10;
@@ -28,12 +27,9 @@ std::string find_program(const Succession& how) {
   const std::string& name = how.command.front();
   if (name.find('/') != name.npos) return name;
   const char* path = std::getenv("PATH");
-  std::string_view folders = path == nullptr ? "" : path;
-  while (!folders.empty()) {
-    const std::size_t end = std::min(folders.find(':'), folders.size());
-    std::string candidate = std::string(folders.substr(0, end)) + '/' + name;
+  for (const std::string& folder : parts_of(path == nullptr ? "" : path)) {
+    std::string candidate = folder + '/' + name;
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
-    folders.remove_prefix(std::min(end + 1, folders.size()));
   }
   return how.program;
 }
@@ -47,10 +43,6 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 // A variable for the child's process id, which only the child can fill in.
 std::string pid_variable(std::string_view name) { return std::string(name) + '=' + std::string(kPidDigits, '0'); }
-
-bool is_variable(std::string_view variable, std::string_view name) {
-  return variable.size() > name.size() && variable.starts_with(name) && variable[name.size()] == '=';
-}
 
 // Everything the child needs, prepared before the fork.
 struct Plan {
@@ -67,15 +59,13 @@ void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& 
   plan.arguments = how.command;
   bool has_watchdog = false;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (is_variable(*variable, "WATCHDOG_PID")) {
-      has_watchdog = true;
-    } else {
-      plan.variables.emplace_back(*variable);
-    }
+    const bool is_pid = std::string_view(*variable).starts_with("WATCHDOG_PID=");
+    has_watchdog = has_watchdog || is_pid;
+    if (!is_pid) plan.variables.emplace_back(*variable);
   }
   std::string names, succeeds = "WEIR_SUCCEEDS=" + std::to_string(kFirstSocket + static_cast<int>(sockets.size()));
   for (const NamedSocket& socket : sockets) {
-    names += (names.empty() ? "" : ":") + socket.door;
+    names += (names.empty() ? "" : ":") + socket.listener;
     plan.descriptors.push_back(socket.socket.get());
   }
   plan.descriptors.push_back(pipe);
@@ -116,7 +106,7 @@ void lay_out(Plan& plan, const Succession& how, const std::vector<NamedSocket>& 
     execve(plan.program.c_str(), plan.argv.data(), plan.envp.data());
   }
   const int error = errno;
-  [[maybe_unused]] const ssize_t told = write(report, &error, sizeof error);
+  [[maybe_unused]] const ssize_t written = write(report, &error, sizeof error);
   _exit(127);
 }
 
@@ -134,7 +124,7 @@ Result<Successor> Successor::start(const Succession& how, const std::vector<Name
   };
   std::array<int, 2> ends{};
   if (how.command.empty() || pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return cannot("cannot create a pipe");
-  Descriptor ours(ends[0]), theirs(ends[1]);
+  base::Descriptor ours(ends[0]), theirs(ends[1]);
   Plan plan;
   lay_out(plan, how, sockets, files, theirs.get());
   // The parent's handlers must not run in the child, where they would write into the parent's pipes.
@@ -157,18 +147,18 @@ Result<Successor> Successor::start(const Succession& how, const std::vector<Name
   return Successor(pid, std::move(ours));
 }
 
-Successor::Said Successor::hear() {
+Successor::Report Successor::read_report() {
   std::array<char, sizeof(int)> bytes{};
   const ssize_t size = read(pipe_.get(), bytes.data(), bytes.size());
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return Said::nothing;
-  if (size == 1) return Said::ready;
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return Report::nothing;
+  if (size == 1) return Report::ready;
   if (size == static_cast<ssize_t>(bytes.size())) {
     int error = 0;
     std::memcpy(&error, bytes.data(), bytes.size());
     why_ = std::string("cannot start the program: ") + std::strerror(error);
   }
   end();
-  return Said::failed;
+  return Report::failed;
 }
 
 void Successor::end() {
@@ -183,7 +173,7 @@ Succession own_command() {
   Succession own;
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(file), {});
-  text += '\0';  // each argument ends with one; this is for a text without any
+  text += '\0';  // each argument ends with a NUL; this one is for a text without any
   for (std::size_t at = 0; at + 1 < text.size(); at = text.find('\0', at) + 1) own.command.emplace_back(&text[at]);
   std::array<char, PATH_MAX> path{};
   const ssize_t size = readlink("/proc/self/exe", path.data(), path.size() - 1);
@@ -191,4 +181,4 @@ Succession own_command() {
   return own;
 }
 
-}  // namespace weir
+}  // namespace weir::server::life

@@ -1,6 +1,6 @@
-// Bounds on everything that clients send or make the server hold, each with a safe default.
+// Bounds on everything that clients send, and on the memory that they make the server use. Each has a safe default.
 //
-// `weir serve` has a flag for each (serve/bound_options.h); docs/operate.md lists them in a table. A client that
+// `weir serve` has a flag for each (serve/serve_flags.h); docs/operate.md lists them in a table. A client that
 // exceeds a bound receives an error, and the server counts it under the reason that the table names. Plain values;
 // any thread. Tested by bounds_test.cc and tests/server/bounds_table.sh.
 #pragma once
@@ -15,7 +15,7 @@
 #include "server/loop/counts.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::server::loop {
 
 // A session whose output has reached this size stops. It continues when it is called again.
 inline constexpr std::size_t kOutputMax = std::size_t{1} << 20;
@@ -28,7 +28,7 @@ inline constexpr std::size_t kHoldsMax = 10'000;    // answers that one loop del
 enum class OnOverload : std::uint8_t { deny, allow };
 
 // How many seconds a connection may stay in a phase; 0: no limit.
-struct Patience {
+struct Timeouts {
   std::uint32_t idle = 0;
   std::uint32_t header = 10;
   std::uint32_t body = 60;
@@ -37,37 +37,37 @@ struct Patience {
 // HTTP/2, and how much a client may send that is not a call.
 struct GrpcBounds {
   std::uint32_t calls_max = 100;  // concurrent calls of one connection
-  // When a machine stalls, a gateway with a 20 ms time-out resets all its calls. It must not lose its connection for
-  // that. A client that resets far more calls than a server can receive does lose it.
+  // When a machine stalls, a gateway with a 20 ms time-out resets all its calls. That must not end its connection. A
+  // client that resets far more calls than a server can receive does lose its connection.
   std::uint64_t resets_per_second = 10'000;
-  // PING, SETTINGS, WINDOW_UPDATE and other frames that ask for nothing, beside a few for each call.
+  // PING, SETTINGS, WINDOW_UPDATE and other frames that carry no request, beyond a few for each call.
   std::uint64_t frames_per_second = 1'000;
 };
 
 struct Bounds {
   std::size_t output_max = kOutputMax;  // per connection: beyond it reading stops; a client that never reads is cut off
-  Patience patience{.idle = 60};        // idle is for HTTP only: pools and gateways keep other connections for days
+  Timeouts timeouts{.idle = 60};        // idle is for HTTP only: pools and gateways keep other connections for days
   std::uint32_t write_seconds = 10;     // in this time a client must read some of its answers
-  HttpBounds http{};
-  std::size_t body_max = kGrpcMessageMax;  // of a request body, a RESP bulk, a gRPC message
+  protocol::HttpBounds http{};
+  std::size_t body_max = protocol::kGrpcMessageMax;  // of a request body, a RESP bulk, a gRPC message
   std::size_t checks_max = kChecksMax;
   std::size_t key_max = kKeyBytesMax;
   std::size_t holds_max = kHoldsMax;
-  std::size_t resp_args_max = resp::kArgsMax;
-  std::size_t resp_line_max = resp::kLineMax;
+  std::size_t resp_args_max = weir::resp::kArgsMax;
+  std::size_t resp_line_max = weir::resp::kLineMax;
   GrpcBounds grpc{};
   Micros shed_after{20'000};  // turns longer than this, for a while, are overload; 0: never
   OnOverload on_overload = OnOverload::deny;
 
   std::size_t checks_body_max() const { return kChecksBodyTimes * body_max; }
-  Patience http_patience() const { return patience; }
-  Patience other_patience() const { return {.header = patience.header, .body = patience.body}; }
-  resp::RequestBounds resp() const { return {resp_args_max, body_max, resp_line_max}; }
+  Timeouts http_timeouts() const { return timeouts; }
+  Timeouts other_timeouts() const { return {.header = timeouts.header, .body = timeouts.body}; }
+  weir::resp::RequestBounds resp() const { return {resp_args_max, body_max, resp_line_max}; }
 };
 
 // The bounds of one listener's sessions, and the counters of what they refuse.
-struct DoorBounds : Bounds {
-  DoorCounts* counts = nullptr;  // null: refusals are not counted
+struct ListenerBounds : Bounds {
+  ListenerCounts* counts = nullptr;  // null: refusals are not counted
 
   void refuse(Refused why) const {
     if (counts != nullptr) counts->refuse(why);
@@ -77,4 +77,4 @@ struct DoorBounds : Bounds {
   bool has_room_for(std::string_view key) const { return key.size() <= key_max; }
 };
 
-}  // namespace weir
+}  // namespace weir::server::loop

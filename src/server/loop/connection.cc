@@ -10,29 +10,28 @@
 #include <cerrno>
 #include <utility>
 
-namespace weir {
+#include "base/text.h"
+
+namespace weir::server::loop {
 namespace {
 
 constexpr std::uint32_t kLingerMax = 2;
 constexpr std::uint32_t kFreshMax = 1;  // seconds: a new client is about to send something
-constexpr std::uint32_t kPreludeMax = 10;
-constexpr std::size_t kPreludesMax = 16;  // of a turn; epoll reports the others again
+constexpr std::uint32_t kHandshakeMax = 10;
+constexpr std::size_t kHandshakesMax = 16;  // of a turn; epoll reports the others again
 constexpr std::size_t kBufferKeep = std::size_t{16} << 10;
-
-// An assignment of {} would keep the capacity.
-void free_memory(std::string& buffer) { std::string().swap(buffer); }
 
 }  // namespace
 
-Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, Patience patience, Shared& all,
-                       DoorCounts& counts)
+Connection::Connection(base::Descriptor socket, std::unique_ptr<Session> session, Timeouts timeouts, Shared& all,
+                       ListenerCounts& counts)
     : socket_(std::move(socket)),
       session_(std::move(session)),
-      patience_(patience),
+      timeouts_(timeouts),
       all_(all),
       counts_(counts),
       since_(all.tick) {
-  session_->belong_to(this);
+  session_->set_owner(this);
 }
 
 Connection::~Connection() { all_.held -= held_; }
@@ -65,13 +64,13 @@ bool Connection::takes_input() const {
 }
 
 std::uint32_t Connection::interest() const {
-  if (prelude_) return prelude_->wants_write() ? EPOLLOUT : EPOLLIN;
+  if (handshake_) return handshake_->wants_write() ? EPOLLOUT : EPOLLIN;
   std::uint32_t events = 0;
   if (waits_to_write()) events |= EPOLLOUT;
   if (has_ended_) return events;
   if (is_closing_ || takes_input()) events |= EPOLLIN;
-  // Watch for hangup. A client whose answer is only delayed may leave, and then gives up its place. Work in pieces
-  // continues without it, and so does a request that waits for a decision.
+  // A connection whose answer is only delayed ends if its client closes, so watch for that. Work in pieces continues
+  // without the client, and so does a request that waits for a decision.
   if (!session_->is_holding()) return events;
   const Micros due = session_->due();
   if (due > Micros{0} && due != kNever) events |= EPOLLRDHUP;
@@ -80,60 +79,60 @@ std::uint32_t Connection::interest() const {
 
 void Connection::on_readable() {
   guarded([this] {
-    if (prelude_) {
-      if (all_.preludes >= kPreludesMax) return;
-      ++all_.preludes;
+    if (handshake_) {
+      if (all_.handshakes >= kHandshakesMax) return;
+      ++all_.handshakes;
       prepare();
     }
-    if (!prelude_ && !is_dead()) receive();
+    if (!handshake_ && !is_dead()) receive();
   });
 }
 
-void Connection::begin_with(std::unique_ptr<Prelude> prelude) {
-  prelude_ = std::move(prelude);
+void Connection::begin_with(std::unique_ptr<Handshake> handshake) {
+  handshake_ = std::move(handshake);
   phase_ = Phase::header;
 }
 
-// A handshake takes its memory from the first byte on, and the client may not even be genuine.
+// A handshake takes memory from its first byte on, even for a client that never completes it.
 void Connection::prepare() {
-  if (prelude_->will_shake_hands() && all_.held + TlsStream::kHandshakeHeld > all_.held_max) {
+  if (handshake_->will_shake_hands() && all_.held + TlsStream::kHandshakeHeld > all_.held_max) {
     counts_.refuse(Refused::buffers);
     return die();
   }
-  const bool had_begun = prelude_->has_begun();
-  switch (prelude_->go_on()) {
-    case Prelude::Step::again:
-      if (is_draining_ && !had_begun && prelude_->has_begun()) since_ = all_.tick;
+  const bool had_begun = handshake_->has_begun();
+  switch (handshake_->go_on()) {
+    case Handshake::Step::again:
+      if (is_draining_ && !had_begun && handshake_->has_begun()) since_ = all_.tick;
       return;
-    case Prelude::Step::failed:
-      return give_up_prelude();
-    case Prelude::Step::done:
+    case Handshake::Step::failed:
+      return give_up_handshake();
+    case Handshake::Step::done:
       break;
   }
-  tls_ = prelude_->stream();
-  session_ = prelude_->make_session();
-  session_->belong_to(this);
-  prelude_.reset();
+  tls_ = handshake_->stream();
+  session_ = handshake_->make_session();
+  session_->set_owner(this);
+  handshake_.reset();
   phase_ = Phase::idle;
   since_ = all_.tick;
   if (is_draining_) session_->drain(out_);
 }
 
 // A client that sends nothing is not logged. Any other has something to read: an alert, or the plain text.
-void Connection::give_up_prelude() {
-  const std::unique_ptr<Prelude> prelude = std::move(prelude_);
-  if (!prelude->has_begun()) return die();
-  prelude->log_failure();
-  counts_.refuse(prelude->why());
+void Connection::give_up_handshake() {
+  const std::unique_ptr<Handshake> handshake = std::move(handshake_);
+  if (!handshake->has_begun()) return die();
+  handshake->log_failure();
+  counts_.refuse(handshake->why());
   is_closing_ = true;
   written_ = all_.tick;
-  out_ = prelude->last_words();
+  out_ = handshake->last_words();
 }
 
 // Like recv() and send(). Input after the last answer is dropped without decryption.
-ssize_t Connection::read_some(std::span<char> room) {
-  if (!tls_ || is_closing_) return recv(socket_.get(), room.data(), room.size(), 0);
-  const std::size_t size = tls_->receive(room);
+ssize_t Connection::read_some(std::span<char> buffer) {
+  if (!tls_ || is_closing_) return recv(socket_.get(), buffer.data(), buffer.size(), 0);
+  const std::size_t size = tls_->receive(buffer);
   if (size > 0 || (tls_->has_ended() && !tls_->has_failed())) return static_cast<ssize_t>(size);
   errno = tls_->has_failed() ? EPROTO : EAGAIN;
   return -1;
@@ -149,11 +148,11 @@ ssize_t Connection::write_some(std::string_view bytes) {
 
 void Connection::receive() {
   if (has_ended_ || asked_ || (!is_closing_ && !takes_input())) return;
-  const std::span<char> room = all_.room.next();
-  const ssize_t size = read_some(room);
+  const std::span<char> buffer = all_.buffer.next();
+  const ssize_t size = read_some(buffer);
   note_record();
   if (size < 0) {
-    if (tls_ && tls_->has_babbled()) counts_.refuse(Refused::malformed);
+    if (tls_ && tls_->sends_idle_records()) counts_.refuse(Refused::malformed);
     if (errno != EAGAIN && errno != EINTR) die();
     return;
   }
@@ -163,11 +162,11 @@ void Connection::receive() {
   }
   has_spoken_ = true;
   if (is_closing_) return;  // input after the last answer is dropped
-  const std::string_view bytes(room.data(), static_cast<std::size_t>(size));
+  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(size));
   counts_.bytes_in.add(bytes.size());
   if (!in_.empty() || !rest_.empty()) keep_rest();  // also of an earlier read in this turn
   if (in_.empty()) {
-    all_.room.keep(bytes.size());
+    all_.buffer.keep(bytes.size());
     rest_ = bytes;
   } else {
     in_.append(bytes);
@@ -222,7 +221,7 @@ void Connection::consume_rest() {
 bool Connection::finish() {
   bool goes_on = false;
   guarded([&] {
-    if (prelude_ && prelude_->wants_write()) prepare();
+    if (handshake_ && handshake_->wants_write()) prepare();
     if (tls_ && tls_->wants_write()) tls_->go_on();
     flush();
     if (is_dead()) return;
@@ -238,13 +237,13 @@ bool Connection::finish() {
     if (!is_dead() && has_ended_ && !has_output()) part();
     if (is_dead() || !is_growing_too_much() || is_closing_) return;
     counts_.refuse(Refused::buffers);
-    if (prelude_) return die();
-    give_up(GiveUp::no_room);
+    if (handshake_) return die();
+    give_up(GiveUp::no_memory);
     flush();
     // A client that leaves much unread would keep that memory until its time-out: the error comes too late for it.
     if (is_dead() || out_.size() <= kBufferKeep) return;
     cut_off();
-    free_memory(out_);  // the object of a dead connection stays until the round is over
+    base::free_memory(out_);  // the object of a dead connection stays until the round is over
     sent_ = 0;
   });
   return goes_on && !is_dead();
@@ -263,7 +262,7 @@ void Connection::keep_rest() {
 }
 
 void Connection::drop_input() {
-  free_memory(in_);
+  base::free_memory(in_);
   rest_ = {};
 }
 
@@ -286,9 +285,9 @@ bool Connection::has_request() const {
 }
 
 bool Connection::is_growing_too_much() {
-  const std::size_t of_tls = prelude_ && prelude_->is_shaking_hands() ? TlsStream::kHandshakeHeld
-                             : in_record_                             ? TlsStream::kMidwayHeld
-                                                                      : 0;
+  const std::size_t of_tls = handshake_ && handshake_->is_shaking_hands() ? TlsStream::kHandshakeHeld
+                             : in_record_                                 ? TlsStream::kMidwayHeld
+                                                                          : 0;
   const std::size_t before = std::exchange(held_, in_.capacity() + out_.capacity() + session_->held() + of_tls);
   all_.held += held_ - before;  // unsigned arithmetic wraps to the right sum when it shrinks
   return held_ > before && held_ > kBufferKeep && all_.held > all_.held_max;
@@ -317,20 +316,19 @@ void Connection::flush() {
     written_ = all_.tick;
     spoke_last_ = is_draining_;
   }
-  out_.clear();
+  base::empty_out(out_, kBufferKeep);
   sent_ = 0;
-  if (out_.capacity() > kBufferKeep) free_memory(out_);
   if (is_closing_) linger();
 }
 
-// Progress is also what the client reads of the kernel's send queue, even if there is not yet space for more.
+// Whether the client has read some of the kernel's send queue since the last call, even if there is no space for more.
 bool Connection::is_taking() {
   int queued = 0;
   if (ioctl(socket_.get(), SIOCOUTQ, &queued) != 0) return false;
   return queued < std::exchange(queued_, queued);
 }
 
-// Without the reset, the kernel would keep unread data, megabytes of it, for as long as the client likes.
+// Without the reset, the kernel would keep megabytes of unread data until the client closes.
 void Connection::cut_off() {
   const struct linger at_once { .l_onoff = 1, .l_linger = 0 };
   setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -342,7 +340,7 @@ void Connection::cut_off() {
 void Connection::linger() {
   if (has_ended_) return part();
   if (is_lingering_) return;
-  if (tls_ && tls_->say_goodbye() == TlsStream::Step::again) return;  // finish() comes here again
+  if (tls_ && tls_->send_close_notify() == TlsStream::Step::again) return;  // finish() comes here again
   shutdown(socket_.get(), SHUT_WR);
   is_lingering_ = true;
   since_ = all_.tick;
@@ -351,14 +349,14 @@ void Connection::linger() {
 
 // Closes after both sides have ended.
 void Connection::part() {
-  if (tls_) tls_->say_goodbye();
+  if (tls_) tls_->send_close_notify();
   die();
 }
 
 void Connection::on_gone() { die(); }
 
 void Connection::on_tick() {
-  guarded([this] { watch_patience(); });
+  guarded([this] { check_timeouts(); });
 }
 
 void Connection::on_ready() {
@@ -386,19 +384,19 @@ void Connection::after_hold(bool was_holding) {
   }
 }
 
-void Connection::tell_watchers() {
+void Connection::announce_stop() {
   guarded([this] {
-    if (is_closing_ || prelude_) return;
+    if (is_closing_ || handshake_) return;
     if (!has_output()) written_ = all_.tick;
-    session_->tell_watchers(out_);
+    session_->announce_stop(out_);
   });
 }
 
 void Connection::drain() {
   guarded([this] {
-    if (prelude_) drain_prelude();
+    if (handshake_) drain_handshake();
     is_draining_ = true;
-    if (is_closing_ || prelude_ || is_dead()) return;
+    if (is_closing_ || handshake_ || is_dead()) return;
     const bool was_holding = session_->is_holding();
     if (!has_output()) written_ = all_.tick;
     session_->drain(out_);
@@ -407,11 +405,11 @@ void Connection::drain() {
   });
 }
 
-// A client that has begun its prelude may finish it and is then served once. A new client may still begin.
-void Connection::drain_prelude() {
+// A client that has begun its handshake may finish it and is then served once. A new client may still begin.
+void Connection::drain_handshake() {
   prepare();
-  if (!prelude_ || is_dead()) return;
-  if (prelude_->has_begun()) {
+  if (!handshake_ || is_dead()) return;
+  if (handshake_->has_begun()) {
     since_ = all_.tick;
   } else if (!is_fresh()) {
     die();
@@ -420,15 +418,15 @@ void Connection::drain_prelude() {
 
 void Connection::refuse(GiveUp why) {
   guarded([&] {
-    if (prelude_) return die();
+    if (handshake_) return die();
     give_up(why);
   });
 }
 
-void Connection::watch_patience() {
+void Connection::check_timeouts() {
   if (phase_ == Phase::idle && in_.empty() && !has_output()) {
     drop_input();
-    free_memory(out_);
+    base::free_memory(out_);
     sent_ = 0;
   }
   if (is_lingering_) {
@@ -439,12 +437,12 @@ void Connection::watch_patience() {
     die();
     return;
   }
-  if (prelude_) {
-    if (is_draining_ && !prelude_->has_begun()) {
+  if (handshake_) {
+    if (is_draining_ && !handshake_->has_begun()) {
       if (!is_fresh()) die();
       return;
     }
-    const std::uint32_t most = is_draining_ ? kLingerMax : std::min(patience_.header, kPreludeMax);
+    const std::uint32_t most = is_draining_ ? kLingerMax : std::min(timeouts_.header, kHandshakeMax);
     if (all_.tick - since_ <= most) return;
     counts_.refuse(Refused::slow);
     return die();
@@ -455,13 +453,13 @@ void Connection::watch_patience() {
     return;
   }
   if (session_->is_holding()) return;
-  const std::uint32_t most = phase() == Phase::idle     ? patience_.idle
-                             : phase() == Phase::header ? patience_.header
-                                                        : patience_.body;
+  const std::uint32_t most = phase() == Phase::idle     ? timeouts_.idle
+                             : phase() == Phase::header ? timeouts_.header
+                                                        : timeouts_.body;
   if (most == 0 || all_.tick - since_ <= most) return;
   if (phase() == Phase::idle) return part();
   counts_.refuse(Refused::slow);
   give_up(GiveUp::too_slow);
 }
 
-}  // namespace weir
+}  // namespace weir::server::loop

@@ -4,10 +4,10 @@
 // settle() and go_on(), as often as needed. finish() then writes. Time-outs count in the loop's ticks of one second;
 // nothing here reads a clock.
 //
-// A client that does not read its answers is not read from beyond a bound, and is cut off if it reads nothing at all;
-// a slow client is waited for. The memory of all connections is counted. Beyond the bound, a connection that already
-// uses more than a little and needs more gets an error and is closed. Connections without TLS and PROXY header
-// (prelude.h) pay only for the test of a null pointer. One thread. Tested by connection_test.cc and
+// If a client does not read its answers, the server stops reading from it at a bound, and later closes the connection.
+// A client that reads slowly keeps its connection. The memory of all connections is counted. Beyond the bound, a
+// connection that already uses more than 16 KiB and needs more gets an error and is closed. Connections without TLS and
+// PROXY header (handshake.h) pay only for the test of a null pointer. One thread. Tested by connection_test.cc and
 // tests/server/*.sh.
 #pragma once
 
@@ -22,13 +22,12 @@
 #include "base/descriptor.h"
 #include "server/loop/bounds.h"
 #include "server/loop/counts.h"
+#include "server/loop/handshake.h"
 #include "server/loop/overload.h"
-#include "server/loop/prelude.h"
-#include "server/loop/room.h"
 #include "server/loop/session.h"
 #include "server/loop/turn.h"
 
-namespace weir {
+namespace weir::server::loop {
 
 class Connection;
 
@@ -38,36 +37,37 @@ struct Shared {
       : turn(limiter, counting), bounds(with), overload(with.shed_after) {}
 
   Turn turn;
-  Room room;
+  TurnBuffer buffer;
   int epoll = -1;  // the loop's epoll descriptor, which watches each connection
   const Bounds bounds;
   Overload overload;
   std::uint64_t tick = 0;            // seconds since the loop began
   std::size_t held = 0;              // bytes in the buffers of all connections
-  std::size_t held_max = 0;          // beyond it, a connection that uses more than a little must not grow
+  std::size_t held_max = 0;          // beyond it, a connection that uses more than 16 KiB must not grow
   std::size_t unwritten = 0;         // bytes of answers since the last chance to write: a turn must not gather too many
-  std::size_t preludes = 0;          // handshakes in this turn: open connections must not wait for many of them
+  std::size_t handshakes = 0;        // handshakes in this turn: open connections must not wait for many of them
   std::vector<Connection*> ready{};  // sessions to wake in this turn: their fiber's answer has come
 };
 
 class Connection final : private SessionOwner {
  public:
-  Connection(Descriptor socket, std::unique_ptr<Session> session, Patience patience, Shared& all, DoorCounts& counts);
+  Connection(base::Descriptor socket, std::unique_ptr<Session> session, Timeouts timeouts, Shared& all,
+             ListenerCounts& counts);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
   int descriptor() const { return socket_.get(); }
 
-  // Call it first. The session is made when the prelude is done.
-  void begin_with(std::unique_ptr<Prelude> prelude);
+  // Call it first. The session is made when the handshake is done.
+  void begin_with(std::unique_ptr<Handshake> handshake);
 
   // Events. finish() follows each of them, after the rounds of settle() and go_on().
   void on_readable();
   void on_gone();  // the peer has closed, or the socket has an error
   void on_tick();
   void on_due(Micros now);
-  void tell_watchers();
+  void announce_stop();
   void drain();
   void refuse(GiveUp why);
 
@@ -114,9 +114,9 @@ class Connection final : private SessionOwner {
   void receive();
   void note_record();
   void prepare();
-  void give_up_prelude();
-  void drain_prelude();
-  ssize_t read_some(std::span<char> room);
+  void give_up_handshake();
+  void drain_handshake();
+  ssize_t read_some(std::span<char> buffer);
   ssize_t write_some(std::string_view bytes);
   void consume();
   void consume_rest();
@@ -129,15 +129,15 @@ class Connection final : private SessionOwner {
   bool is_growing_too_much();
   bool is_taking();
   void linger();
-  void watch_patience();
+  void check_timeouts();
 
-  Descriptor socket_;
+  base::Descriptor socket_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<Prelude> prelude_;  // until there is a session
+  std::unique_ptr<Handshake> handshake_;  // until there is a session
   std::unique_ptr<TlsStream> tls_;
-  Patience patience_;
+  Timeouts timeouts_;
   Shared& all_;
-  DoorCounts& counts_;
+  ListenerCounts& counts_;
   std::string in_;         // unconsumed input of earlier turns
   std::string_view rest_;  // unconsumed input: in the turn's buffer during a turn, else all of in_
   std::string out_;        // output; the bytes from sent_ on are not yet written
@@ -158,4 +158,4 @@ class Connection final : private SessionOwner {
   bool has_ended_ = false;   // the client has closed its sending side
 };
 
-}  // namespace weir
+}  // namespace weir::server::loop

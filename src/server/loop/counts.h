@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weir {
+namespace weir::server::loop {
 
 // Incremented by one thread, read by any.
 class Count {
@@ -63,7 +63,7 @@ enum class Refused : std::uint8_t {
 };
 inline constexpr std::size_t kRefusals = 16;
 
-struct DoorCounts {
+struct ListenerCounts {
   Count accepted{};
   Count requests{};
   Count bytes_in{};
@@ -72,17 +72,27 @@ struct DoorCounts {
   std::array<Count, kRefusals> refused{};
 
   void refuse(Refused why, std::uint64_t n = 1) { refused[static_cast<std::size_t>(why)].add(n); }
+  std::uint64_t count(Refused why) const { return refused[static_cast<std::size_t>(why)].get(); }
 };
 
-inline constexpr std::size_t kDoors = 4;
-enum class DoorName : std::uint8_t { http, grpc, resp, admin };
-inline constexpr std::array<std::string_view, kDoors> kDoorNames = {"http", "grpc", "resp", "admin"};
+enum class ListenerName : std::uint8_t { http, grpc, resp, admin };
+inline constexpr std::size_t kListeners = 4;
+inline constexpr std::array kEveryListener = {ListenerName::http, ListenerName::grpc, ListenerName::resp,
+                                              ListenerName::admin};
+
+// One value for each listener.
+template <class T>
+struct PerListener : std::array<T, kListeners> {
+  constexpr T& operator[](ListenerName name) { return this->data()[static_cast<std::size_t>(name)]; }
+  constexpr const T& operator[](ListenerName name) const { return this->data()[static_cast<std::size_t>(name)]; }
+};
+inline constexpr PerListener<std::string_view> kListenerNames = {{{"http", "grpc", "resp", "admin"}}};
 
 // The counters of one loop.
 struct LoopCounts {
-  std::array<DoorCounts, kDoors> doors{};
+  PerListener<ListenerCounts> listeners{};
   Count turns{};
   Count ticks{};  // seconds that the loop has counted; if this stands still, the loop hangs
 };
 
-}  // namespace weir
+}  // namespace weir::server::loop

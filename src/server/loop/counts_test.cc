@@ -1,11 +1,9 @@
 // Tests a loop's counters and histograms: every value is in the bucket whose upper bound is at or above it.
-//
-// See counts.h.
 #include "server/loop/counts.h"
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::server::loop {
 namespace {
 
 TEST(Times, PutsEachIntoTheBucketThatEndsAtOrAboveIt) {
@@ -30,4 +28,4 @@ TEST(Times, TakesATimeThatRanBackwardsForNone) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::loop

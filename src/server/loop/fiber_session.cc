@@ -6,29 +6,23 @@
 #include <string_view>
 #include <utility>
 
-namespace weir {
+#include "base/text.h"
+
+namespace weir::server::loop {
 namespace {
 
-constexpr std::size_t kRoomKept = std::size_t{16} << 10;
-
-void empty_out(std::string& text) {
-  if (text.capacity() > kRoomKept) {
-    text = std::string();
-  } else {
-    text.clear();
-  }
-}
+constexpr std::size_t kCapacityKept = std::size_t{16} << 10;
 
 // Owned by its session or, after that is destroyed, by the fiber that works on it.
-class Conversation final : public Errand {
+class Conversation final : public FiberTask {
  public:
-  Conversation(Desks& desks, std::unique_ptr<Session> inner) : desks_(desks), inner_(std::move(inner)) {}
+  Conversation(ContextPool& pool, std::unique_ptr<Session> inner) : pool_(pool), inner_(std::move(inner)) {}
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
   enum class State : std::uint8_t {
     rests,
-    under_way,  // on a fiber, or waiting for one
+    in_flight,  // on a fiber, or waiting for one
     ended,      // but not collected yet
   };
 
@@ -42,7 +36,7 @@ class Conversation final : public Errand {
     has_news_ = has_news_ || !input.empty();
   }
   bool has_news() const { return has_news_; }
-  void drop_input() { in_ = std::string(); }
+  void drop_input() { base::free_memory(in_); }
 
   // The next start() first does this.
   void plan_wake(Micros now) {
@@ -55,7 +49,7 @@ class Conversation final : public Errand {
   void start(bool sheds) {
     sheds_ = sheds;
     begin();
-    if (!desks_.errands.start(*this)) go_without();
+    if (!pool_.tasks.start(*this)) go_without();
     is_at_once_ = false;
   }
 
@@ -63,20 +57,20 @@ class Conversation final : public Errand {
   void leave() noexcept {
     is_left_ = true;
     owner = nullptr;
-    if (state_ == State::under_way) return;
+    if (state_ == State::in_flight) return;
     if (!inner_->is_holding()) {
       delete this;
       return;
     }
     begin();
-    desks_.errands.start_or_wait(*this);
+    pool_.tasks.start_or_wait(*this);
   }
 
   // After the end: appends the answers, and rethrows an exception.
   void collect(std::string& output) {
     state_ = State::rests;
     output.append(out_);
-    empty_out(out_);
+    base::empty_out(out_, kCapacityKept);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
   // The progress since the last call, with the current phase.
@@ -87,17 +81,17 @@ class Conversation final : public Errand {
   void drain_at_rest(std::string& output) { inner_->drain(output); }
 
   void run() noexcept override {
-    std::unique_ptr<Desk> desk;
+    std::unique_ptr<RequestContext> context;
     try {
-      desk = desks_.take();
-      inner_->sit_at(*desk);
-      work(desk->turn);
+      context = pool_.take();
+      inner_->use_context(*context);
+      work(context->turn);
     } catch (...) {
       error_ = std::current_exception();
     }
     if (is_left_) inner_.reset();
-    if (desk != nullptr && inner_ != nullptr) inner_->sit_at(desks_.home());
-    if (!error_ && desk != nullptr) desks_.give(std::move(desk));
+    if (context != nullptr && inner_ != nullptr) inner_->use_context(pool_.home());
+    if (!error_ && context != nullptr) pool_.give(std::move(context));
     if (is_left_ && inner_ == nullptr) {
       delete this;
       return;
@@ -107,7 +101,7 @@ class Conversation final : public Errand {
 
  private:
   void begin() {
-    state_ = State::under_way;
+    state_ = State::in_flight;
     is_at_once_ = true;
     has_news_ = false;
   }
@@ -119,11 +113,10 @@ class Conversation final : public Errand {
   }
 
   void go_without() {
-    if (desks_.without_fiber == WithoutFiber::wait || drains_ || is_due_) {
-      return desks_.errands.start_or_wait(*this);
+    if (pool_.without_fiber == WithoutFiber::wait || drains_ || is_due_) {
+      return pool_.tasks.start_or_wait(*this);
     }
-    Turn& turn = desks_.home().turn;
-    desks_.home().renew();
+    Turn& turn = pool_.home().turn;
     turn.clear();  // left over after an exception
     turn.begin();
     turn.refuse_all();
@@ -152,10 +145,7 @@ class Conversation final : public Errand {
     while (goes_on) {
       const Progress step = inner_->consume(std::string_view(in_).substr(used), turn, out_);
       used += step.consumed;
-      progress_.answered += step.answered;
-      progress_.phase = step.phase;
-      progress_.full = step.full;
-      progress_.close = progress_.close || step.close;
+      progress_.add(step);
       if (step.asked) {
         turn.decide();
         progress_.close = inner_->settle(turn, out_) || progress_.close;
@@ -165,10 +155,10 @@ class Conversation final : public Errand {
     }
     if (progress_.close) used = in_.size();  // input after the last answer is dropped
     in_.erase(0, used);
-    if (in_.empty()) empty_out(in_);
+    if (in_.empty()) base::empty_out(in_, kCapacityKept);
   }
 
-  Desks& desks_;
+  ContextPool& pool_;
   std::unique_ptr<Session> inner_;
   std::string in_;   // not consumed by the inner session
   std::string out_;  // since the last collect()
@@ -186,13 +176,13 @@ class Conversation final : public Errand {
 
 class FiberSession final : public Session {
  public:
-  FiberSession(Desks& desks, std::unique_ptr<Session> inner)
-      : desks_(desks), talk_(new Conversation(desks, std::move(inner))) {}
+  FiberSession(ContextPool& pool, std::unique_ptr<Session> inner)
+      : pool_(pool), talk_(new Conversation(pool, std::move(inner))) {}
   FiberSession(const FiberSession&) = delete;
   FiberSession& operator=(const FiberSession&) = delete;
   ~FiberSession() override { talk_->leave(); }
 
-  void belong_to(SessionOwner* owner) override { talk_->owner = owner; }
+  void set_owner(SessionOwner* owner) override { talk_->owner = owner; }
 
   Progress consume(std::string_view input, Turn& turn, std::string& output) override {
     Progress progress = talk_->take_progress();
@@ -202,7 +192,7 @@ class FiberSession final : public Session {
     if (!is_holding() && !progress.close && !progress.full && (talk_->has_news() || was_full_)) {
       talk_->start(turn.sheds());
       collect(output);
-      if (!is_busy()) add(progress, talk_->take_progress());
+      if (!is_busy()) progress.add(talk_->take_progress());
     }
     was_full_ = progress.full;
     return progress;
@@ -221,7 +211,7 @@ class FiberSession final : public Session {
 
   void drain(std::string& output) override {
     collect(output);
-    if (talk_->state() == Conversation::State::under_way) return talk_->plan_drain();
+    if (talk_->state() == Conversation::State::in_flight) return talk_->plan_drain();
     if (!talk_->inner().is_holding()) return talk_->drain_at_rest(output);
     talk_->plan_drain();
     talk_->start(false);
@@ -230,7 +220,7 @@ class FiberSession final : public Session {
   bool is_drained() const override { return !is_busy() && talk_->inner().is_drained(); }
 
   void give_up(GiveUp why, std::string& output) override {
-    if (is_busy()) return desks_.home().write_last_words(why, output);
+    if (is_busy()) return pool_.home().write_last_words(why, output);
     talk_->give_up(why, output);
     talk_->drop_input();
   }
@@ -242,22 +232,16 @@ class FiberSession final : public Session {
   void collect(std::string& output) {
     if (talk_->state() == Conversation::State::ended) talk_->collect(output);
   }
-  static void add(Progress& all, const Progress& more) {
-    all.answered += more.answered;
-    all.phase = more.phase;
-    all.full = more.full;
-    all.close = all.close || more.close;
-  }
 
-  Desks& desks_;
+  ContextPool& pool_;
   Conversation* const talk_;  // deletes itself after leave()
   bool was_full_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Session> make_fiber_session(Desks& desks, std::unique_ptr<Session> inner) {
-  return std::make_unique<FiberSession>(desks, std::move(inner));
+std::unique_ptr<Session> make_fiber_session(ContextPool& pool, std::unique_ptr<Session> inner) {
+  return std::make_unique<FiberSession>(pool, std::move(inner));
 }
 
-}  // namespace weir
+}  // namespace weir::server::loop

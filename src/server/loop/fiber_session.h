@@ -1,7 +1,7 @@
 // A session whose requests may wait for a decision, around an inner session that knows nothing of fibers.
 //
-//   Desks desks(errands, [&] { return make_http_desk(service); }, WithoutFiber::shed);
-//   auto session = make_fiber_session(desks, make_http_session(home_service, peer));
+//   ContextPool pool(tasks, [&] { return std::make_unique<HttpContext>(service); }, WithoutFiber::shed);
+//   auto session = make_fiber_session(pool, std::make_unique<HttpSession>(home, peer));
 //
 // The session takes over all input, and the inner session works on it on a fiber, with a turn of its own. If that
 // ends at once, everything is as without fibers. If it must wait, the session is_holding() with due() == kNever, and
@@ -12,12 +12,12 @@
 
 #include <memory>
 
-#include "server/loop/desk.h"
+#include "server/loop/request_context.h"
 #include "server/loop/session.h"
 
-namespace weir {
+namespace weir::server::loop {
 
-// `inner` uses desks.home(). The desks must outlive the session and its fibers.
-std::unique_ptr<Session> make_fiber_session(Desks& desks, std::unique_ptr<Session> inner);
+// `inner` uses pool.home(). The pool must outlive the session and its fibers.
+std::unique_ptr<Session> make_fiber_session(ContextPool& pool, std::unique_ptr<Session> inner);
 
-}  // namespace weir
+}  // namespace weir::server::loop

@@ -1,7 +1,6 @@
 // The loop on level-triggered epoll. See loop.h.
 #include "server/loop/loop.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -11,7 +10,6 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <list>
@@ -22,8 +20,9 @@
 #include <vector>
 
 #include "log/log.h"
+#include "server/loop/listener.h"
 
-namespace weir {
+namespace weir::server::loop {
 namespace {
 
 constexpr std::int64_t kQuietMin = 60'000'000;               // microseconds before a failure to accept is logged again
@@ -43,10 +42,10 @@ struct Watched {
 };
 
 struct Client : Watched {
-  Client(Descriptor socket, std::unique_ptr<Session> session, const Door& door, Shared& all)
+  Client(base::Descriptor socket, std::unique_ptr<Session> session, const ListenerSetup& setup, Shared& all)
       : Watched{Kind::connection},
-        connection(std::move(socket), std::move(session), door.patience, all, *door.counts),
-        count(door.state->open) {
+        connection(std::move(socket), std::move(session), setup.timeouts, all, *setup.counts),
+        count(setup.state->open) {
     ++count;
   }
   ~Client() { --count; }
@@ -57,11 +56,11 @@ struct Client : Watched {
 };
 
 struct Listener : Watched {
-  Listener(Descriptor listening, Door behind)
-      : Watched{Kind::listener}, socket(std::move(listening)), door(std::move(behind)) {}
+  Listener(base::Descriptor listening, ListenerSetup behind)
+      : Watched{Kind::listener}, socket(std::move(listening)), setup(std::move(behind)) {}
 
-  Descriptor socket;  // none after the listener is shut
-  Door door;
+  base::Descriptor socket;  // none after the listener is shut
+  ListenerSetup setup;
   Micros rests_until{0};  // 0: it accepts
 };
 
@@ -73,66 +72,56 @@ struct Other : Watched {
   std::function<void()> on_readable;
 };
 
-std::string text_of(const sockaddr_storage& address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes = nullptr;
-  if (address.ss_family == AF_INET) bytes = &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
-  if (address.ss_family == AF_INET6) bytes = &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  if (bytes == nullptr) return "127.0.0.1";  // a unix socket: this machine
-  inet_ntop(address.ss_family, bytes, text.data(), text.size());
-  return text.data();
-}
-
 class EpollLoop final : public Loop {
  public:
   EpollLoop(Limiter& limiter, const LoopOptions& options)
       : limiter_(limiter),
         fibers_(options.fibers),
-        far_end_(options.far_end),
+        backend_(options.backend),
         all_(limiter, options.bounds, options.counting) {
     all_.held_max = options.buffers_max;
   }
 
   // Returns false with errno if the kernel refuses.
   bool prepare() {
-    epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-    ticks_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    wakes_ = Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    epoll_ = base::Descriptor(epoll_create1(EPOLL_CLOEXEC));
+    ticks_ = base::Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    wakes_ = base::Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!epoll_ || !ticks_ || !wakes_) return false;
     all_.epoll = epoll_.get();
     itimerspec every{};
     every.it_interval.tv_sec = every.it_value.tv_sec = kTickSeconds;
     timerfd_settime(ticks_.get(), 0, &every, nullptr);
-    if (far_end_ != nullptr && !watch(far_end_->descriptor(), [this] { far_end_->on_readable(); })) return false;
-    return watch(ticks_.get(), [this] { on_tick(); }) && watch(wakes_.get(), [this] { on_wish(); });
+    if (backend_ != nullptr && !watch(backend_->descriptor(), [this] { backend_->on_readable(); })) return false;
+    return watch(ticks_.get(), [this] { on_tick(); }) && watch(wakes_.get(), [this] { on_stop(); });
   }
 
-  void open(Descriptor listening, Door door) override {
+  void open(base::Descriptor listening, ListenerSetup setup) override {
     // Accepted sockets inherit it: the kernel buffers no more unsent bytes per client than the server does.
     const auto unsent_max = static_cast<int>(all_.bounds.output_max);
     setsockopt(listening.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max);
-    listeners_.emplace_back(std::move(listening), std::move(door));
+    listeners_.emplace_back(std::move(listening), std::move(setup));
     let_in(listeners_.back());
   }
 
   LoopCounts& counts() override { return counts_; }
 
-  void ask(Wish wish) override {
-    Wish before = wish_.load();
-    while (before < wish && !wish_.compare_exchange_weak(before, wish)) {
+  void stop(StopStage stage) override {
+    StopStage before = stage_.load();
+    while (before < stage && !stage_.compare_exchange_weak(before, stage)) {
     }
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t told = write(wakes_.get(), &one, sizeof one);
+    [[maybe_unused]] const ssize_t size = write(wakes_.get(), &one, sizeof one);
   }
 
   Stopped run() override {
     std::vector<epoll_event> events(kEventsMin);
     events.reserve(kEventsMax);  // no allocation later
     while (!left_) {
-      if (far_end_ != nullptr) far_end_->send();
-      const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
+      if (backend_ != nullptr) backend_->send();
+      const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
       all_.turn.begin();
-      all_.preludes = 0;
+      all_.handshakes = 0;
       all_.overload.begin_turn(all_.turn.now());
       all_.turn.set_shedding(false);
       counts_.turns.add();
@@ -155,7 +144,7 @@ class EpollLoop final : public Loop {
       count_time(began);
       if (is_stopping_ && clients_.empty() && !has_fibers()) leave(Stopped::drained);
     }
-    if (far_end_ != nullptr) far_end_->abandon();
+    if (backend_ != nullptr) backend_->abandon();
     return *left_;
   }
 
@@ -180,7 +169,7 @@ class EpollLoop final : public Loop {
   }
 
   // The time until a delayed answer is due, or a paused listener resumes.
-  int patience_ms() const {
+  int wait_ms() const {
     Micros first = due_.empty() ? kNever : due_.begin()->first;
     for (const Listener& listener : listeners_) {
       if (listener.rests_until != Micros{0}) first = std::min(first, listener.rests_until);
@@ -217,7 +206,7 @@ class EpollLoop final : public Loop {
     if ((events & EPOLLERR) != 0 || has_hung_up || left_while_held) {
       connection.on_gone();
     } else if ((events & EPOLLIN) != 0) {
-      if (all_.room.is_low() || all_.turn.asked() >= kAskedMax || all_.unwritten >= kUnwrittenMax) finish_turn();
+      if (all_.buffer.is_low() || all_.turn.asked() >= kAskedMax || all_.unwritten >= kUnwrittenMax) finish_turn();
       look_at_the_clock();
       connection.on_readable();
     }
@@ -249,24 +238,24 @@ class EpollLoop final : public Loop {
         if (client->connection.finish()) {
           touch(*client);
         } else {
-          look_after(*client);
+          update(*client);
         }
       }
       finishing_.clear();
     }
     all_.unwritten = 0;
-    all_.room.clear();
+    all_.buffer.clear();
   }
 
   // A request's duration is that of the turn that answers it.
   void count_time(Micros began) {
     std::optional<std::int64_t> took;
-    for (std::size_t i = 0; i < kDoors; ++i) {
-      DoorCounts& door = counts_.doors[i];
-      const std::uint64_t before = std::exchange(timed_[i], door.requests.get());
-      if (timed_[i] == before) continue;
+    for (const ListenerName name : kEveryListener) {
+      ListenerCounts& listener = counts_.listeners[name];
+      const std::uint64_t before = std::exchange(timed_[name], listener.requests.get());
+      if (timed_[name] == before) continue;
       if (!took) took = (limiter_.now() - began).count();
-      door.seconds.add(*took, timed_[i] - before);
+      listener.seconds.add(*took, timed_[name] - before);
     }
   }
 
@@ -299,8 +288,8 @@ class EpollLoop final : public Loop {
     }
   }
 
-  // After its turn: updates what epoll watches, or buries the connection if it is dead.
-  void look_after(Client& client) {
+  // After its turn: updates what epoll watches, or removes the connection if it is dead.
+  void update(Client& client) {
     Connection& connection = client.connection;
     note_due(client, connection.is_dead() ? kNever : connection.due());
     if (connection.is_dead()) {
@@ -339,7 +328,7 @@ class EpollLoop final : public Loop {
     std::swap(all_.ready, waking_);
     for (Connection* connection : waking_) {
       connection->notes.in_ready = false;
-      if (connection->is_dead()) continue;  // and already buried
+      if (connection->is_dead()) continue;  // removed already
       connection->on_due(now);
       touch(*static_cast<Client*>(connection->notes.client));
     }
@@ -347,17 +336,17 @@ class EpollLoop final : public Loop {
   }
 
   // Fibers may also belong to clients that have left.
-  bool has_fibers() const { return fibers_ != nullptr && fibers_->under_way() > 0; }
+  bool has_fibers() const { return fibers_ != nullptr && fibers_->in_flight() > 0; }
 
   void accept(Listener& listener, int most = kAcceptsMax) {
     if (!listener.socket) return;
     for (int i = 0; i < most; ++i) {
       sockaddr_storage peer{};
       socklen_t size = sizeof peer;
-      Descriptor socket(
+      base::Descriptor socket(
           accept4(listener.socket.get(), reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (socket) {
-        admit(listener, std::move(socket), peer);
+        admit(listener, std::move(socket), peer, size);
       } else if (errno == EAGAIN) {
         return;
       } else if (errno != ECONNABORTED && errno != EINTR) {
@@ -368,54 +357,54 @@ class EpollLoop final : public Loop {
 
   void rest(Listener& listener, int error) {
     const Micros now = limiter_.now();
-    const std::int64_t before = listener.door.state->told_us.exchange(now.count());
+    const std::int64_t before = listener.setup.state->logged_us.exchange(now.count());
     if (now.count() - before > kQuietMin) {
       const bool has_too_few = error == EMFILE || error == ENFILE;
-      std::vector<LogField> fields = {{"error", std::strerror(error)}};
+      std::vector<log::LogField> fields = {{"error", std::strerror(error)}};
       if (has_too_few) fields.push_back({"fix", "raise `ulimit -n` (LimitNOFILE= in systemd) or lower --connections"});
-      log(LogLevel::error, "cannot accept connections", fields);
+      log::log(log::LogLevel::error, "cannot accept connections", fields);
     }
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
     listener.rests_until = now + kAcceptRest;
   }
 
-  void admit(Listener& listener, Descriptor socket, const sockaddr_storage& peer) {
+  void admit(Listener& listener, base::Descriptor socket, const sockaddr_storage& peer, socklen_t size) {
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // has no effect on a unix socket
     try {
-      place(listener.door, std::move(socket), text_of(peer));
+      place(listener.setup, std::move(socket), address_of(peer, size).host);
     } catch (...) {
       return;  // no memory: this one connection is closed
     }
   }
 
-  void place(const Door& door, Descriptor socket, std::string peer) {
-    door.counts->accepted.add();
-    if (!door.entrance.admits(peer)) return door.counts->refuse(Refused::proxy);
-    auto session = door.entrance.is_open() ? door.make_session(std::move(peer)) : make_no_session();
-    const std::size_t open = door.state->open.load();
-    const bool is_crowded = open >= door.connections_max;
-    const bool may_turn_away = door.is_sheddable && all_.bounds.on_overload == OnOverload::deny;
+  void place(const ListenerSetup& setup, base::Descriptor socket, std::string peer) {
+    setup.counts->accepted.add();
+    if (!setup.handshake.admits(peer)) return setup.counts->refuse(Refused::proxy);
+    auto session = setup.handshake.is_open() ? setup.make_session(std::move(peer)) : make_no_session();
+    const std::size_t open = setup.state->open.load();
+    const bool is_crowded = open >= setup.connections_max;
+    const bool may_turn_away = setup.is_sheddable && all_.bounds.on_overload == OnOverload::deny;
     const bool is_turned_away = is_crowded || (may_turn_away && look_at_the_clock());
     const GiveUp why = is_crowded ? GiveUp::too_crowded : GiveUp::too_busy;
-    if (is_turned_away) door.counts->refuse(is_crowded ? Refused::connections : Refused::overload);
-    if (open >= door.connections_max + door.refused_max) {
+    if (is_turned_away) setup.counts->refuse(is_crowded ? Refused::connections : Refused::overload);
+    if (open >= setup.connections_max + setup.refused_max) {
       std::string last_words;
       session->give_up(why, last_words);
       send(socket.get(), last_words.data(), last_words.size(), MSG_NOSIGNAL);
       return;
     }
-    std::unique_ptr<Prelude> prelude;
-    if (!door.entrance.is_open()) {
-      prelude = std::make_unique<Prelude>(door.entrance, door.make_session, std::move(peer), socket.get());
+    std::unique_ptr<Handshake> handshake;
+    if (!setup.handshake.is_open()) {
+      handshake = std::make_unique<Handshake>(setup.handshake, setup.make_session, std::move(peer), socket.get());
     }
     make_room_for(clients_.size() + 1);
-    clients_.emplace_back(std::move(socket), std::move(session), door, all_);
+    clients_.emplace_back(std::move(socket), std::move(session), setup, all_);
     Client& client = clients_.back();  // nothing throws from here on
     client.self = std::prev(clients_.end());
     Connection& connection = client.connection;
     connection.notes.client = &client;
-    if (prelude) connection.begin_with(std::move(prelude));
+    if (handshake) connection.begin_with(std::move(handshake));
     if (is_turned_away) connection.refuse(why);
     connection.notes.watched = EPOLLIN;
     if (!connection.is_dead() && !add(connection.descriptor(), EPOLLIN, client)) connection.on_gone();
@@ -442,31 +431,31 @@ class EpollLoop final : public Loop {
       client.connection.on_tick();
       touch(client);
     }
-    // The process that the kernel woke for a client may have ended before it accepted it.
+    // The kernel may have woken another process for a client, and that process may have ended before it accepted.
     for (Listener& listener : listeners_) {
-      if (listener.rests_until == Micros{0} && has_somebody(listener)) accept(listener);
+      if (listener.rests_until == Micros{0} && has_waiting_client(listener)) accept(listener);
     }
   }
 
   // Without free descriptors, accept4() fails even if no client waits.
-  static bool has_somebody(const Listener& listener) {
-    pollfd door{listener.socket.get(), POLLIN, 0};
-    return listener.socket && poll(&door, 1, 0) > 0;
+  static bool has_waiting_client(const Listener& listener) {
+    pollfd polled{listener.socket.get(), POLLIN, 0};
+    return listener.socket && poll(&polled, 1, 0) > 0;
   }
 
-  void on_wish() {
+  void on_stop() {
     std::uint64_t times = 0;
-    [[maybe_unused]] const ssize_t told = read(wakes_.get(), &times, sizeof times);
-    const Wish wish = wish_.load();
-    if (wish == Wish::leave) {
+    [[maybe_unused]] const ssize_t size = read(wakes_.get(), &times, sizeof times);
+    const StopStage stage = stage_.load();
+    if (stage == StopStage::leave) {
       shut(0);
       const auto has_request = [](const Client& client) { return client.connection.has_request(); };
       return leave(std::ranges::any_of(clients_, has_request) ? Stopped::forced : Stopped::drained);
     }
     finish_turn();
-    if (wish == Wish::tell) for_each_client([](Connection& connection) { connection.tell_watchers(); });
-    if (wish >= Wish::shut) shut(kBacklogMax);
-    if (wish < Wish::drain || std::exchange(is_stopping_, true)) return;
+    if (stage == StopStage::announce) for_each_client([](Connection& connection) { connection.announce_stop(); });
+    if (stage >= StopStage::shut) shut(kBacklogMax);
+    if (stage < StopStage::drain || std::exchange(is_stopping_, true)) return;
     for_each_client([](Connection& connection) { connection.drain(); });
   }
 
@@ -488,8 +477,8 @@ class EpollLoop final : public Loop {
     everybody_.clear();
     for (Client& client : clients_) everybody_.push_back(&client);
     for (Client* client : everybody_) {
-      if (all_.room.is_low()) finish_turn();
-      if (client->connection.is_dead()) continue;  // and already buried
+      if (all_.buffer.is_low()) finish_turn();
+      if (client->connection.is_dead()) continue;  // removed already
       step(client->connection);
       touch(*client);
     }
@@ -500,12 +489,12 @@ class EpollLoop final : public Loop {
   }
 
   Limiter& limiter_;
-  Fibers* const fibers_;
-  FarEnd* const far_end_;
+  base::Fibers* const fibers_;
+  AsyncBackend* const backend_;
   LoopCounts counts_;
-  std::array<std::uint64_t, kDoors> timed_{};  // requests of each listener whose duration is counted
+  PerListener<std::uint64_t> timed_{};  // requests of each listener whose duration is counted
   Shared all_;
-  Descriptor epoll_, ticks_, wakes_;
+  base::Descriptor epoll_, ticks_, wakes_;
   std::list<Listener> listeners_;
   std::list<Other> others_;
   std::list<Client> clients_;    // after all_, because connections use it in their destructor
@@ -513,7 +502,7 @@ class EpollLoop final : public Loop {
   std::vector<Client*> touched_, finishing_, asking_, settling_, everybody_;
   std::vector<Connection*> waking_;
   std::set<std::pair<Micros, Client*>> due_;
-  std::atomic<Wish> wish_{Wish::serve};
+  std::atomic<StopStage> stage_{StopStage::serve};
   bool is_stopping_ = false;
   std::optional<Stopped> left_{};
 };
@@ -528,4 +517,4 @@ Result<std::unique_ptr<Loop>> make_loop(Limiter& limiter, const LoopOptions& opt
   return loop;
 }
 
-}  // namespace weir
+}  // namespace weir::server::loop

@@ -8,9 +8,16 @@
 // tests/server/overload_long.sh.
 #pragma once
 
+#include <string_view>
+
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::server::loop {
+
+// The answer to a request that was shed, on every port.
+inline constexpr std::string_view kOverloaded = "server overloaded; request not evaluated; retry shortly";
+inline constexpr std::string_view kOverloadRetrySeconds = "1";
+inline constexpr Micros kOverloadRetry{1'000'000};
 
 class Overload {
  public:
@@ -26,7 +33,7 @@ class Overload {
     begun_ = now;
   }
 
-  // Whether to shed a request that comes up now in this turn. Call it only if is_on(), which needs no clock.
+  // Whether to shed the request that the turn reaches now. Call it only if is_on(), which needs no clock.
   bool sheds(Micros now) {
     if (!is_on_ || now - begun_ <= most_ / 2) return false;
     shed_ = now;
@@ -60,4 +67,4 @@ class Overload {
   bool is_on_ = false;
 };
 
-}  // namespace weir
+}  // namespace weir::server::loop

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::server::loop {
 namespace {
 
 using std::chrono::milliseconds;
@@ -93,4 +93,4 @@ TEST(Overload, WithoutABoundNothingIsEverShed) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::loop

@@ -7,16 +7,18 @@
 // A session belongs to one thread. Implemented by resp_session.cc, http_session.cc and grpc_session.cc.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "server/loop/bounds.h"
+#include "server/loop/overload.h"
 #include "server/loop/turn.h"
 #include "weir/verdict.h"
 
-namespace weir {
+namespace weir::server::loop {
 
 // What a session waits for; the connection has a time-out for each.
 enum class Phase : std::uint8_t { idle, header, body };
@@ -28,17 +30,34 @@ struct Progress {
   bool close = false;  // after the output is written
   bool full = false;   // stopped because of Bounds::output_max: call again with the rest
   bool asked = false;  // checks have joined the turn: call settle(), then consume() with the rest
+
+  // Adds a later step, except for its `consumed` and `asked`.
+  void add(const Progress& step) {
+    answered += step.answered;
+    phase = step.phase;
+    full = step.full;
+    close = close || step.close;
+  }
 };
 
 // Why the server ends a connection.
 enum class GiveUp : std::uint8_t {
   too_slow,     // a request was begun and not finished in time
-  no_room,      // the memory of all connections is at its bound
+  no_memory,    // the memory of all connections is at its bound
   too_crowded,  // the number of open connections is at its bound
   too_busy,     // the server is overloaded
 };
 
-class Desk;  // desk.h
+// The reason, as clients read it.
+constexpr std::string_view reason_of(GiveUp why) {
+  constexpr std::array<std::string_view, 4> kReasons = {
+      "the client did not finish the request in time",
+      "all connections together have reached the memory limit; retry shortly",
+      "too many connections are open; retry shortly", kOverloaded};
+  return kReasons[static_cast<std::size_t>(why)];
+}
+
+class RequestContext;  // request_context.h
 
 // Drives a session, and is notified if the session must be woken although nothing arrived.
 class SessionOwner {
@@ -46,10 +65,7 @@ class SessionOwner {
   virtual void on_ready() = 0;
 
  protected:
-  SessionOwner() = default;
   ~SessionOwner() = default;
-  SessionOwner(const SessionOwner&) = default;
-  SessionOwner& operator=(const SessionOwner&) = default;
 };
 
 class Session {
@@ -65,20 +81,20 @@ class Session {
   virtual bool settle(Turn&, std::string&) { return false; }
 
   // The owner is notified when the answer for a fiber has come, and then calls wake(). It must outlive the session.
-  virtual void belong_to(SessionOwner*) {}
+  virtual void set_owner(SessionOwner*) {}
   // The state for its requests from now on, where there are fibers.
-  virtual void sit_at(Desk&) {}
+  virtual void use_context(RequestContext&) {}
 
-  // When to call wake() although nothing arrives; kNever: not at all. A time of Limiter::now().
+  // The time at which to call wake() even if no input arrives, by Limiter::now(); kNever: no such time.
   virtual Micros due() const { return kNever; }
   virtual void wake(Micros, std::string&) {}
-  // An answer is delayed until wake(). Nothing is read meanwhile, and a client that leaves gives up its place. If
-  // due() is kNever, the answer waits for a decision; a client that has only closed its sending side still gets it.
+  // Whether an answer is delayed until wake(). Meanwhile the connection reads nothing, and ends if the client leaves.
+  // If due() is kNever, the answer waits for a decision; a client that has only closed its sending side still gets it.
   virtual bool is_holding() const { return false; }
 
-  // The server will stop soon, and serves until then. Notifies health watchers.
-  virtual void tell_watchers(std::string&) {}
-  // The server is stopping. Later answers say so, where the protocol can; delayed answers are released.
+  // The server will stop soon, but still serves. Notifies health watchers.
+  virtual void announce_stop(std::string&) {}
+  // The server is stopping. Later answers say so if the protocol can. Delayed answers are written now.
   virtual void drain(std::string& output) = 0;
   // While draining: whether the connection may end between two requests.
   virtual bool is_drained() const { return true; }
@@ -88,11 +104,6 @@ class Session {
 
   // Bytes of requests that were consumed but are still kept.
   virtual std::size_t held() const = 0;
-
- protected:
-  Session() = default;
-  Session(const Session&) = default;
-  Session& operator=(const Session&) = default;
 };
 
-}  // namespace weir
+}  // namespace weir::server::loop

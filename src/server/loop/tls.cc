@@ -20,7 +20,7 @@
 #include "control/config_file.h"
 #include "log/log.h"
 
-namespace weir {
+namespace weir::server::loop {
 namespace {
 
 constexpr std::size_t kCertificatesMax = 1'000;  // in a file
@@ -58,16 +58,16 @@ class OpenSslStream final : public TlsStream {
     return Step::failed;
   }
 
-  std::size_t receive(std::span<char> room) override {
+  std::size_t receive(std::span<char> buffer) override {
     std::size_t total = 0;
-    while (!has_ended_ && room.size() - total >= kRecordMax) {
+    while (!has_ended_ && buffer.size() - total >= kRecordMax) {
       ERR_clear_error();
-      const int size = SSL_read(ssl_.get(), room.data() + total, int_of(room.size() - total));
+      const int size = SSL_read(ssl_.get(), buffer.data() + total, int_of(buffer.size() - total));
       if (step_of(size) != Step::done) break;
       total += static_cast<std::size_t>(size);
       idle_records_ = 0;
     }
-    if (has_babbled()) fail_as("the client sends records without data");
+    if (sends_idle_records()) fail_as("the client sends records without data");
     return total;
   }
 
@@ -81,7 +81,7 @@ class OpenSslStream final : public TlsStream {
     return 0;
   }
 
-  Step say_goodbye() override {
+  Step send_close_notify() override {
     if (has_failed_) return Step::failed;
     if (has_parted_) return Step::done;
     is_parting_ = true;
@@ -96,7 +96,7 @@ class OpenSslStream final : public TlsStream {
 
   void go_on() override {
     if (is_parting_) {
-      say_goodbye();
+      send_close_notify();
     } else {
       ERR_clear_error();
       step_of(SSL_do_handshake(ssl_.get()));
@@ -105,9 +105,9 @@ class OpenSslStream final : public TlsStream {
 
   bool has_ended() const override { return has_ended_; }
   bool has_failed() const override { return has_failed_; }
-  bool has_babbled() const override { return idle_records_ > kIdleRecordsMax; }
-  // The first is true once a part of a record's header or body has been read, and the second between header and body.
-  // The third is true while a handshake message is incomplete.
+  bool sends_idle_records() const override { return idle_records_ > kIdleRecordsMax; }
+  // SSL_has_pending() is true once a part of a record's header or body has been read. The state is RB between header
+  // and body. SSL_in_init() is true while a handshake message is incomplete.
   bool is_midway() const override {
     if (has_ended_) return false;
     return SSL_has_pending(ssl_.get()) == 1 || SSL_rstate_string(ssl_.get()) == std::string_view("RB") ||
@@ -134,7 +134,7 @@ class OpenSslStream final : public TlsStream {
   }
 
   static long before_reading(BIO* bio, int what, const char*, std::size_t, int, long, int result, std::size_t*) {
-    if (what != BIO_CB_READ || !reinterpret_cast<OpenSslStream*>(BIO_get_callback_arg(bio))->has_babbled()) {
+    if (what != BIO_CB_READ || !reinterpret_cast<OpenSslStream*>(BIO_get_callback_arg(bio))->sends_idle_records()) {
       return result;
     }
     BIO_set_retry_read(bio);
@@ -185,25 +185,25 @@ class OpenSslStream final : public TlsStream {
 
 // --- ALPN ------------------------------------------------------------------------------------------------------------
 
-std::string_view name_of(TlsInside inside) {
-  switch (inside) {
-    case TlsInside::http1:
-      return "http/1.1";
-    case TlsInside::h2:
-      return "h2";
-    case TlsInside::redis:
-      break;
-  }
-  return "redis";
-}
+struct Protocol {
+  std::string_view name;         // in ALPN
+  std::string_view plain_words;  // the answer to a client that does not speak TLS
+};
 
-// A stream's protocol is a pointer into this array.
-constexpr TlsInside kInsides[] = {TlsInside::http1, TlsInside::h2, TlsInside::redis};
+// In the order of TlsInside. An HTTP/2 client would take a plain text for a broken frame.
+constexpr Protocol kProtocols[] = {
+    {"http/1.1",
+     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 39\r\nConnection: close\r\n\r\n"
+     "This port speaks TLS; write https://.\r\n"},
+    {"h2", ""},
+    {"redis", "-ERR this port speaks TLS; use rediss:// or redis-cli --tls\r\n"}};
+
+constexpr const Protocol& protocol_of(TlsInside inside) { return kProtocols[static_cast<std::size_t>(inside)]; }
 
 // Called only if the client sends ALPN.
 int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_size, const unsigned char* names,
                     unsigned size, void*) {
-  const std::string_view wanted = name_of(*static_cast<const TlsInside*>(SSL_get_app_data(ssl)));
+  const std::string_view wanted = static_cast<const Protocol*>(SSL_get_app_data(ssl))->name;
   for (unsigned at = 0; at < size && names[at] < size - at; at += 1U + names[at]) {
     const std::string_view name(reinterpret_cast<const char*>(names) + at + 1, names[at]);
     if (name != wanted) continue;
@@ -221,7 +221,7 @@ tl::unexpected<Error> wrong(const char* option, const std::string& file, const s
 }
 
 Result<Bio> open_pem(const char* option, const std::string& file) {
-  const auto text = read_config(file);
+  const auto text = control::read_config(file);
   if (!text) return fail(text.error().code, std::string(option) + ": " + text.error().message);
   Bio bio(BIO_new(BIO_s_mem()));
   if (!bio || BIO_write(bio.get(), text->data(), static_cast<int>(text->size())) < 0) {
@@ -393,7 +393,7 @@ class OpenSslCertificates final : public TlsCertificates {
 
   void reload() override {
     const std::lock_guard one_at_a_time(reload_mutex_);
-    told_.clear();  // an explicit reload logs its error in any case
+    logged_error_.clear();  // an explicit reload logs its error in any case
     reload_as(look_at(options_));
   }
 
@@ -414,8 +414,7 @@ class OpenSslCertificates final : public TlsCertificates {
     SSL* const ssl = SSL_new(context.get());  // keeps the context alive
     if (ssl == nullptr) return nullptr;
     auto stream = std::make_unique<OpenSslStream>(ssl, inside);
-    const auto* const known = std::find(std::begin(kInsides), std::end(kInsides), inside);
-    SSL_set_app_data(ssl, const_cast<TlsInside*>(known));
+    SSL_set_app_data(ssl, const_cast<Protocol*>(&protocol_of(inside)));
     if (!stream->attach(socket)) return nullptr;
     return stream;
   }
@@ -441,11 +440,12 @@ class OpenSslCertificates final : public TlsCertificates {
       if (loaded) loaded_ = *loaded;
     }
     if (loaded) {
-      log(LogLevel::info, "certificate reloaded", {{"file", options_.certificate}, {"not_after", until}});
-      told_.clear();
-    } else if (loaded.error().message != told_) {  // log the same error once, not at every retry
-      log(LogLevel::error, "certificate reload failed, keeping the previous one", {{"error", loaded.error().message}});
-      told_ = loaded.error().message;
+      log::log(log::LogLevel::info, "certificate reloaded", {{"file", options_.certificate}, {"not_after", until}});
+      logged_error_.clear();
+    } else if (loaded.error().message != logged_error_) {  // log the same error once, not at every retry
+      log::log(log::LogLevel::error, "certificate reload failed, keeping the previous one",
+               {{"error", loaded.error().message}});
+      logged_error_ = loaded.error().message;
     }
   }
 
@@ -456,7 +456,7 @@ class OpenSslCertificates final : public TlsCertificates {
   std::mutex reload_mutex_;   // guards the members up to mutex_
   std::string seen_;          // the files when they were last loaded
   std::string looked_;        // the files at the last look
-  std::string told_;          // the logged error, if loading failed
+  std::string logged_error_;  // the logged error, if loading failed
   int looks_ = 0;             // since loading failed
   bool has_failed_ = false;   // the last load failed
   mutable std::mutex mutex_;  // guards what follows
@@ -466,18 +466,7 @@ class OpenSslCertificates final : public TlsCertificates {
 
 }  // namespace
 
-std::string_view plain_words(TlsInside inside) {
-  switch (inside) {
-    case TlsInside::http1:
-      return "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 39\r\nConnection: close\r\n\r\n"
-             "This port speaks TLS; write https://.\r\n";
-    case TlsInside::h2:
-      break;  // an HTTP/2 client would take text for a broken frame; closing the port says as much
-    case TlsInside::redis:
-      return "-ERR this port speaks TLS; use rediss:// or redis-cli --tls\r\n";
-  }
-  return "";
-}
+std::string_view plain_words(TlsInside inside) { return protocol_of(inside).plain_words; }
 
 Result<std::unique_ptr<TlsCertificates>> load_certificates(TlsOptions options) {
   std::string seen = look_at(options);  // before loading, so that a later change is noticed
@@ -486,4 +475,4 @@ Result<std::unique_ptr<TlsCertificates>> load_certificates(TlsOptions options) {
   return std::make_unique<OpenSslCertificates>(std::move(options), std::move(seen), *std::move(loaded));
 }
 
-}  // namespace weir
+}  // namespace weir::server::loop

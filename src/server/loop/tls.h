@@ -6,7 +6,6 @@
 // tls.cc sees OpenSSL. Tested by tls_test.cc and tests/server/tls.sh.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,18 +16,18 @@
 #include "server/loop/counts.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::server::loop {
 
 struct TlsOptions {
-  std::string certificate{};         // PEM: the leaf first, then its chain; empty: no TLS
-  std::string key{};                 // PEM, without a passphrase
-  std::string client_ca{};           // PEM: clients must have a certificate of one of these; empty: they need none
-  std::array<bool, kDoors> doors{};  // listeners that use TLS
+  std::string certificate{};      // PEM: the leaf first, then its chain; empty: no TLS
+  std::string key{};              // PEM, without a passphrase
+  std::string client_ca{};        // PEM: clients must have a certificate of one of these; empty: they need none
+  PerListener<bool> listeners{};  // listeners that use TLS
 
   bool is_on() const { return !certificate.empty(); }
 };
 
-// The protocol inside TLS, which ALPN negotiates.
+// The protocol inside TLS, which ALPN negotiates. tls.cc has a table in this order.
 enum class TlsInside : std::uint8_t {
   http1,  // if the client sends ALPN, it must include http/1.1
   h2,     // ALPN must include h2
@@ -44,15 +43,15 @@ class TlsStream {
   // Until it is done, call only this and wants_write().
   virtual Step handshake() = 0;
 
-  // Reads all available bytes that fit; 0 if there are none. `room` has at least kRecordMax bytes, so that no
+  // Reads all available bytes that fit; 0 if there are none. `buffer` has at least kRecordMax bytes, so that no
   // decrypted bytes stay behind, where epoll does not see them.
   static constexpr std::size_t kRecordMax = std::size_t{16} << 10;
-  virtual std::size_t receive(std::span<char> room) = 0;
+  virtual std::size_t receive(std::span<char> buffer) = 0;
   // Returns how many bytes were written; 0: the socket accepts none now. Pass the rest again, with more after it; do
   // not shorten it.
   virtual std::size_t send(std::string_view bytes) = 0;
   // Sends close_notify. `again`: it cannot be written yet.
-  virtual Step say_goodbye() = 0;
+  virtual Step send_close_notify() = 0;
 
   // A write other than send() is blocked: call go_on() when the socket is writable.
   virtual bool wants_write() const = 0;
@@ -63,19 +62,14 @@ class TlsStream {
   virtual bool has_failed() const = 0;
   // It exceeded the number of consecutive records without application data, so the stream counts as failed.
   static constexpr std::size_t kIdleRecordsMax = 64;
-  virtual bool has_babbled() const = 0;
+  virtual bool sends_idle_records() const = 0;
   // A record, or a message after the handshake, has begun and is incomplete; it holds memory.
   virtual bool is_midway() const = 0;
   static constexpr std::size_t kMidwayHeld = std::size_t{17} << 10;
-  // What a handshake holds until it is done, measured.
+  // Memory of a handshake until it is done, as measured.
   static constexpr std::size_t kHandshakeHeld = std::size_t{44} << 10;
   // The reason, in OpenSSL's words.
   virtual std::string_view failure() const = 0;
-
- protected:
-  TlsStream() = default;
-  TlsStream(const TlsStream&) = default;
-  TlsStream& operator=(const TlsStream&) = default;
 };
 
 // The first byte of a client that speaks TLS.
@@ -106,11 +100,6 @@ class TlsCertificates {
   virtual std::unique_ptr<TlsStream> open(int socket, TlsInside inside) const = 0;
 
   virtual TlsStatus status() const = 0;
-
- protected:
-  TlsCertificates() = default;
-  TlsCertificates(const TlsCertificates&) = default;
-  TlsCertificates& operator=(const TlsCertificates&) = default;
 };
 
 // load_certificates()
@@ -118,4 +107,4 @@ class TlsCertificates {
 // An error names the file and what to do about it.
 Result<std::unique_ptr<TlsCertificates>> load_certificates(TlsOptions options);
 
-}  // namespace weir
+}  // namespace weir::server::loop

@@ -1,4 +1,4 @@
-// A turn of a loop: the checks of all its connections, decided together.
+// A turn of a loop: the checks of all its connections, decided together, and the buffer they are read into.
 //
 //   const std::size_t place = turn.ask({.key = key, .limit = &limit, .cost = 1});     while requests are read
 //   turn.decide();                                                                    once
@@ -11,12 +11,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::server::loop {
 
 class Turn {
  public:
@@ -46,10 +48,11 @@ class Turn {
 
   void clear() { charges_.clear(); }
 
-  // Whether a request that comes up now is answered without a decision, because of overload (overload.h).
+  // Whether the next request is answered without a decision, because of overload (overload.h).
   bool sheds() const { return sheds_ != Sheds::nothing; }
   void set_shedding(bool sheds) { sheds_ = sheds ? Sheds::checks : Sheds::nothing; }
-  // The same; other questions to the limiter are also refused, because they could not wait for an answer (errand.h).
+  // The same; other calls of the limiter are also refused, because they could not wait for an answer
+  // (fiber_task.h).
   bool refuses() const { return sheds_ == Sheds::everything; }
   void refuse_all() { sheds_ = Sheds::everything; }
 
@@ -63,4 +66,22 @@ class Turn {
   std::vector<Result<Decision>> answers_;
 };
 
-}  // namespace weir
+// One piece of memory for the input of all connections of a loop. It stays there until the turn is over, so that checks
+// may point into it. An idle connection takes no memory.
+class TurnBuffer {
+ public:
+  static constexpr std::size_t kRead = std::size_t{64} << 10;  // the most that one read returns
+  static constexpr std::size_t kSize = std::size_t{2} << 20;
+
+  // Call it only while is_low() is false.
+  std::span<char> next() { return {bytes_.get() + used_, kRead}; }
+  void keep(std::size_t size) { used_ += size; }
+  bool is_low() const { return kSize - used_ < kRead; }
+  void clear() { used_ = 0; }
+
+ private:
+  std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(kSize);  // the kernel adds pages on use
+  std::size_t used_ = 0;
+};
+
+}  // namespace weir::server::loop

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace weir {
+namespace weir::server::loop {
 namespace {
 
 class Turns : public testing::Test {
@@ -17,7 +17,7 @@ class Turns : public testing::Test {
   Turn turn{limiter};
 };
 
-TEST_F(Turns, AnswerEveryQuestionAtItsPlace) {
+TEST_F(Turns, AnswerEveryCheckAtItsIndex) {
   const std::size_t a = turn.ask({.key = "a", .limit = &limit, .cost = 2});
   const std::size_t b = turn.ask({.key = "b", .limit = &limit, .cost = 1});
   const std::size_t again = turn.ask({.key = "a", .limit = &limit, .cost = 1});
@@ -28,7 +28,7 @@ TEST_F(Turns, AnswerEveryQuestionAtItsPlace) {
   EXPECT_FALSE(turn.answer(again)->allowed) << "in the order of asking";
 }
 
-TEST_F(Turns, BeginAnewWhenTheyAreCleared) {
+TEST_F(Turns, BeginAgainWhenTheyAreCleared) {
   turn.ask({.key = "a", .limit = &limit, .cost = 2});
   turn.decide();
   turn.clear();
@@ -38,7 +38,7 @@ TEST_F(Turns, BeginAnewWhenTheyAreCleared) {
   EXPECT_EQ(turn.answer(place)->remaining, 1);
 }
 
-TEST_F(Turns, TellTheTimeOfTheirDecisions) {
+TEST_F(Turns, ReportTheTimeOfTheirDecisions) {
   clock->set(Micros{5});
   turn.begin();
   EXPECT_EQ(turn.now(), Micros{5});
@@ -49,7 +49,7 @@ TEST_F(Turns, TellTheTimeOfTheirDecisions) {
   EXPECT_EQ(turn.now(), Micros{9});
 }
 
-TEST_F(Turns, RefuseAWrongQuestionAlone) {
+TEST_F(Turns, RefuseOnlyTheInvalidCheck) {
   const std::size_t wrong = turn.ask({.key = "", .limit = &limit, .cost = 1});
   const std::size_t right = turn.ask({.key = "a", .limit = &limit, .cost = 1});
   turn.decide();
@@ -58,4 +58,4 @@ TEST_F(Turns, RefuseAWrongQuestionAlone) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::loop

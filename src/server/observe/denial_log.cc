@@ -1,7 +1,6 @@
 // Counts and logs denials; a thread logs the rest when no more follow. See denial_log.h.
 #include "server/observe/denial_log.h"
 
-#include <array>
 #include <chrono>
 #include <vector>
 
@@ -9,7 +8,7 @@
 #include "base/sha256.h"
 #include "protocol/problem.h"
 
-namespace weir {
+namespace weir::server::observe {
 namespace {
 
 constexpr std::chrono::seconds kSilence{1};
@@ -18,14 +17,14 @@ constexpr std::string_view kOwnLimit = "inline";  // the limit has no rule: the 
 
 std::string seconds_text(Micros wait) {
   std::string text;
-  append_json_seconds(text, wait);
+  protocol::append_json_seconds(text, wait);
   return text == "null" ? "never" : text;
 }
 
 }  // namespace
 
 DenialLog::DenialLog(const DenialLogOptions& options, Limiter& limiter)
-    : options_(options), limiter_(limiter), secret_(random_id()) {
+    : options_(options), limiter_(limiter), secret_(base::random_id()) {
   if (options_.per_second > 0) watcher_ = std::thread([this] { watch(); });
 }
 
@@ -36,7 +35,7 @@ DenialLog::~DenialLog() {
     changed_.notify_one();
   }
   if (watcher_.joinable()) watcher_.join();
-  tell_rest(limiter_.now() + Micros{1'000'000});
+  log_rest(limiter_.now() + Micros{1'000'000});
 }
 
 std::uint64_t DenialLog::beyond(std::uint64_t word) const {
@@ -46,7 +45,7 @@ std::uint64_t DenialLog::beyond(std::uint64_t word) const {
 
 void DenialLog::close(std::uint64_t word) {
   const std::uint64_t more = beyond(word);
-  untold_ += more;
+  unlogged_ += more;
   dropped_ += more;
 }
 
@@ -63,20 +62,19 @@ bool DenialLog::begin_second(std::uint64_t second) {
   return true;
 }
 
-void DenialLog::tell_rest(Micros now) {
+void DenialLog::log_rest(Micros now) {
   std::uint64_t before = word_.load();
   const std::uint64_t second = second_of(now);
   if (before >> kCountBits < second && beyond(before) > 0 &&
       word_.compare_exchange_strong(before, second << kCountBits)) {
     close(before);
     const std::lock_guard lock(mutex_);
-    has_begun_ = true;  // this second is begun: its first denial does not begin it
+    has_begun_ = true;  // this second has begun already: its first denial does not begin it
     changed_.notify_one();
   }
-  const std::uint64_t untold = before >> kCountBits < second ? untold_.exchange(0) : 0;
-  if (untold == 0) return;
-  const std::string number = std::to_string(untold);
-  log(LogLevel::info, "denials not logged", {{"not_logged", number}});
+  const std::uint64_t unlogged = before >> kCountBits < second ? unlogged_.exchange(0) : 0;
+  if (unlogged == 0) return;
+  log::log(log::LogLevel::info, "denials not logged", {{"not_logged", std::to_string(unlogged)}});
 }
 
 // If no denial follows, no line reports the unlogged ones. So log them a second after a second's first denial.
@@ -88,56 +86,46 @@ void DenialLog::watch() {
     changed_.wait_for(lock, kSilence, [&] { return is_ending_; });
     if (has_begun_) continue;  // a later second began, and its line reported them
     lock.unlock();
-    tell_rest(limiter_.now());
+    log_rest(limiter_.now());
     lock.lock();
   }
 }
 
 DenialCounts DenialLog::counts() const { return {logged_.load(), dropped_.load() + beyond(word_.load())}; }
 
-std::string DenialLog::name_of(std::string_view key) const {
-  if (options_.in_clear) return std::string(key);
-  const auto hash = sha256(std::string(secret_).append(key));
-  return hex(std::span(hash).first(kNameBytes));
-}
-
 void DenialLog::write(const Denial& denial) {
   ++logged_;
   const std::string wait = seconds_text(denial.retry_after);
-  const std::string key = denial.key.empty() ? std::string() : name_of(denial.key);
-  const std::uint64_t untold = untold_.exchange(0);
-  const std::string number = std::to_string(untold);
-  std::vector<LogField> fields = {{"protocol", denial.protocol},
-                                  {"rule", denial.rule.empty() ? kOwnLimit : denial.rule}};
+  std::string key(denial.key);
+  if (!options_.in_clear && !key.empty()) {
+    const auto hash = base::sha256(secret_ + key);
+    key = base::hex(std::span(hash).first(kNameBytes));
+  }
+  const std::uint64_t unlogged = unlogged_.exchange(0);
+  const std::string number = std::to_string(unlogged);
+  std::vector<log::LogField> fields = {{"protocol", denial.protocol},
+                                       {"rule", denial.rule.empty() ? kOwnLimit : denial.rule}};
   if (!denial.quota.empty()) fields.push_back({"limit", denial.quota});
   fields.push_back({"retry_after", wait});
   if (denial.decided_by != DecidedBy::here && denial.decided_by != DecidedBy::strict)
     fields.push_back({"decided_by", to_string(denial.decided_by)});
   if (!key.empty()) fields.push_back({options_.in_clear ? "key" : "key_hash", key});
   if (!denial.request_id.empty()) fields.push_back({"request_id", denial.request_id});
-  if (untold > 0) fields.push_back({"not_logged", number});
-  log(LogLevel::info, "denied", fields);
+  if (unlogged > 0) fields.push_back({"not_logged", number});
+  log::log(log::LogLevel::info, "denied", fields);
 }
 
 // An answer does not contain its key. For the few denials that are logged it is computed again.
-void DoorDenials::write(const Answer& answer, const Request& request) const {
+void ListenerDenials::write(const Answer& answer, const Request& request) const {
   const std::string key = gate == nullptr ? std::string() : gate->key_of(answer, request);
   const LimitAnswer* const limit = answer.binding_limit();
   log->write({protocol, request_id, answer.rule, limit == nullptr ? std::string_view{} : limit->quota, key,
               answer.retry_after, limit == nullptr ? DecidedBy::here : limit->decision.decided_by});
 }
 
-void DoorDenials::write(std::string_view key, const Decision& decision) const {
-  log->write({.protocol = protocol,
-              .request_id = request_id,
-              .key = key,
-              .retry_after = decision.retry_after,
-              .decided_by = decision.decided_by});
+void ListenerDenials::write(std::string_view rule, std::string_view quota, std::string_view key,
+                            const Decision& decision) const {
+  log->write({protocol, request_id, rule, quota, key, decision.retry_after, decision.decided_by});
 }
 
-void DoorDenials::write(const LimitAnswer& limit, std::string_view key) const {
-  log->write(
-      {protocol, request_id, limit.rule, limit.quota, key, limit.decision.retry_after, limit.decision.decided_by});
-}
-
-}  // namespace weir
+}  // namespace weir::server::observe

@@ -12,7 +12,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -25,7 +24,7 @@
 #include "weir/limiter.h"
 #include "weir/request.h"
 
-namespace weir {
+namespace weir::server::observe {
 
 struct DenialLogOptions {
   std::uint32_t per_second = 10;  // 0: none are logged
@@ -57,7 +56,7 @@ class DenialLog {
 
   // Counts one denial; true if it is to be logged.
   bool takes(Micros now) {
-    if (options_.per_second == 0 || !is_logged(LogLevel::info)) return false;
+    if (options_.per_second == 0 || !log::is_logged(log::LogLevel::info)) return false;
     const std::uint64_t second = second_of(now);
     if (word_.load(std::memory_order_relaxed) >> kCountBits < second && begin_second(second)) return true;
     return (word_.fetch_add(1, std::memory_order_relaxed) & kCountMask) < options_.per_second;
@@ -65,7 +64,7 @@ class DenialLog {
   void write(const Denial& denial);
 
   // If a second with unlogged denials is over, logs how many there were.
-  void tell_rest(Micros now);
+  void log_rest(Micros now);
 
   DenialCounts counts() const;
 
@@ -77,18 +76,17 @@ class DenialLog {
   bool begin_second(std::uint64_t second);
   void close(std::uint64_t word);
   std::uint64_t beyond(std::uint64_t word) const;
-  std::string name_of(std::string_view key) const;
   void watch();
 
   const DenialLogOptions options_;
   Limiter& limiter_;
   const std::string secret_;
-  std::atomic<std::uint64_t> word_{0};    // a second, and the number of denials in it
-  std::atomic<std::uint64_t> untold_{0};  // unlogged denials of past seconds
+  std::atomic<std::uint64_t> word_{0};      // a second, and the number of denials in it
+  std::atomic<std::uint64_t> unlogged_{0};  // unlogged denials of past seconds
   std::atomic<std::uint64_t> logged_{0}, dropped_{0};
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  bool has_begun_ = false;  // a second, after silence
+  bool has_begun_ = false;  // whether a second has begun since the watcher last looked
   bool is_ending_ = false;
   std::thread watcher_;  // logs the rest when no more denials follow
 };
@@ -102,7 +100,7 @@ struct DecidedRule {
 
 // How one listener of a loop records its decisions. It accepts all of them, but logs only denials. Without a log it
 // does nothing.
-struct DoorDenials {
+struct ListenerDenials {
   DenialLog* log = nullptr;
   Gate* gate = nullptr;
   std::string_view protocol{};
@@ -115,12 +113,14 @@ struct DoorDenials {
   }
   void note(Micros now, std::string_view key, const Decision& decision) const {
     if (decided != nullptr) *decided = {{}, !decision.allowed, true};
-    if (!decision.allowed && log != nullptr && log->takes(now)) write(key, decision);
+    if (!decision.allowed && log != nullptr && log->takes(now)) write({}, {}, key, decision);
   }
   // By a limit that has a name but belongs to no policy.
   void note(Micros now, const LimitAnswer& limit, std::string_view key) const {
     if (decided != nullptr) *decided = {std::string(limit.rule), !limit.decision.allowed, true};
-    if (!limit.decision.allowed && log != nullptr && log->takes(now)) write(limit, key);
+    if (!limit.decision.allowed && log != nullptr && log->takes(now)) {
+      write(limit.rule, limit.quota, key, limit.decision);
+    }
   }
 
  private:
@@ -129,8 +129,7 @@ struct DoorDenials {
     return answer.rule.empty() && limit != nullptr ? limit->rule : answer.rule;
   }
   void write(const Answer& answer, const Request& request) const;
-  void write(std::string_view key, const Decision& decision) const;
-  void write(const LimitAnswer& limit, std::string_view key) const;
+  void write(std::string_view rule, std::string_view quota, std::string_view key, const Decision& decision) const;
 };
 
-}  // namespace weir
+}  // namespace weir::server::observe

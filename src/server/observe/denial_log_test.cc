@@ -4,25 +4,23 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "weir/clock.h"
-#include "weir/limiter.h"
 
-namespace weir {
+namespace weir::server::observe {
 namespace {
 
 class DenialLogTest : public ::testing::Test {
  protected:
-  DenialLogTest() { set_log_level(LogLevel::info); }
-  ~DenialLogTest() override { set_log_level(LogLevel::info); }
+  DenialLogTest() { log::set_log_level(log::LogLevel::info); }
+  ~DenialLogTest() override { log::set_log_level(log::LogLevel::info); }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{1'000'000'000});
   Limiter limiter_{LimiterOptions{clock_, 100}};
 };
 
-TEST_F(DenialLogTest, TakesSoManyOfEachSecond) {
+TEST_F(DenialLogTest, LogsAMaximumOfDenialsASecond) {
   DenialLog log({.per_second = 3}, limiter_);
   const auto taken_of = [&](Micros now, int times) {
     int taken = 0;
@@ -33,20 +31,20 @@ TEST_F(DenialLogTest, TakesSoManyOfEachSecond) {
   EXPECT_EQ(taken_of(Micros{5'999'999}, 10), 0);
   EXPECT_EQ(log.counts().dropped, 17u);
   EXPECT_EQ(taken_of(Micros{6'000'000}, 2), 2);
-  EXPECT_EQ(taken_of(Micros{5'999'999}, 2), 1) << "a loop that is behind is counted in the same second";
+  EXPECT_EQ(taken_of(Micros{5'999'999}, 2), 1) << "denials of a slower loop count in the current second";
   EXPECT_EQ(taken_of(Micros{9'000'000}, 4), 3);
   EXPECT_EQ(log.counts().dropped, 17u + 1u + 1u);
 }
 
-TEST_F(DenialLogTest, TakesNothingWhenItIsOff) {
+TEST_F(DenialLogTest, LogsNothingWhenItIsOff) {
   DenialLog off({.per_second = 0}, limiter_);
   EXPECT_FALSE(off.takes(Micros{1}));
   DenialLog log({.per_second = 3}, limiter_);
-  set_log_level(LogLevel::warn);
+  log::set_log_level(log::LogLevel::warn);
   EXPECT_FALSE(log.takes(Micros{1}));
 }
 
-TEST_F(DenialLogTest, LosesNoneFromTheCount) {
+TEST_F(DenialLogTest, CountsEveryDenial) {
   constexpr std::uint64_t kThreads = 4, kEach = 50'000;
   DenialLog log({.per_second = 10}, limiter_);
   std::atomic<std::uint64_t> taken{0};
@@ -66,4 +64,4 @@ TEST_F(DenialLogTest, LosesNoneFromTheCount) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::observe

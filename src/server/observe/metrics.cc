@@ -7,21 +7,21 @@
 
 #include "server/observe/process_stats.h"
 
-namespace weir {
+namespace weir::server::observe {
 namespace {
 
-constexpr std::array<std::string_view, kRefusals> kRefusalNames = {
+constexpr std::array<std::string_view, loop::kRefusals> kRefusalNames = {
     "connections", "buffers",   "slow",  "unread", "header",   "body",  "key",      "pipeline",
     "streams",     "malformed", "proxy", "tls",    "overload", "token", "password", "origin"};
 
 class Page {
  public:
-  Page(const MetricsSources& sources, MetricsFormat format) : from_(sources), out_(format, text_) {}
+  Page(const MetricsSources& sources, protocol::MetricsFormat format) : from_(sources), out_(format, text_) {}
 
   std::string write() {
     write_rules();
     write_envoy();
-    write_doors();
+    write_listeners();
     write_table();
     write_config();
     write_plans();
@@ -34,8 +34,8 @@ class Page {
   }
 
  private:
-  static constexpr auto kCounter = MetricType::counter;
-  static constexpr auto kGauge = MetricType::gauge;
+  static constexpr auto kCounter = protocol::MetricType::counter;
+  static constexpr auto kGauge = protocol::MetricType::gauge;
 
   void gauge(std::string_view name, std::string_view help, std::uint64_t value) {
     out_.family(name, kGauge, help);
@@ -50,10 +50,16 @@ class Page {
     out_.add_seconds({}, time);
   }
 
-  void reloads(std::string_view name, std::string_view help, ReloadCounts counts) {
+  void reloads(std::string_view name, std::string_view help, std::uint64_t ok, std::uint64_t failed) {
     out_.family(name, kCounter, help);
-    out_.add({{"outcome", "ok"}}, counts.ok);
-    out_.add({{"outcome", "failed"}}, counts.failed);
+    out_.add({{"outcome", "ok"}}, ok);
+    out_.add({{"outcome", "failed"}}, failed);
+  }
+
+  // The value of a hook that may be empty.
+  template <class T>
+  static T from_hook(const std::function<T()>& hook) {
+    return hook ? hook() : T{};
   }
 
   void write_rules() {
@@ -65,9 +71,9 @@ class Page {
     }
     gauge("weir_config_rules", "Rules in effect.", rules.size());
     other.inline_limits.rule = kInlineRule;
-    const auto is_inline = [](const RuleCounts& one) { return one.rule == kInlineRule; };
-    if (std::ranges::none_of(rules, is_inline)) rules.push_back(other.inline_limits);
-    // Without this, each ban would add a label, and anyone who may ban could add any number.
+    const bool has_inline = std::ranges::find(rules, kInlineRule, &RuleCounts::rule) != rules.end();
+    if (!has_inline) rules.push_back(other.inline_limits);
+    // Otherwise each ban would add a label to the page.
     std::erase_if(rules, [](const RuleCounts& one) { return one.by_hand; });
     other.by_hand.rule = kByHandRules;
     rules.push_back(other.by_hand);
@@ -94,77 +100,80 @@ class Page {
   }
 
   void write_envoy() {
-    const ConfigMetrics config = from_.hooks.config ? from_.hooks.config() : ConfigMetrics{};
+    const control::ControlStatus config = from_hook(from_.hooks.config);
     gauge("weir_envoy_domains", "Domains of Envoy's files in effect.", config.envoy_domains);
     gauge("weir_envoy_limits", "Limits of Envoy's files in effect.", config.envoy_limits);
     counter("weir_envoy_unknown_domain_total", "Requests from Envoy for a domain that none of its files defines.",
             from_.envoy == nullptr ? 0 : from_.envoy->unknown_domains.load());
     out_.family("weir_envoy_hits_total", kCounter, "Hits on limits of Envoy's files, by result.");
     if (from_.envoy == nullptr) return;
-    for (const EnvoySeries& one : from_.envoy->tally().all()) {
-      for (std::size_t i = 0; i < kEnvoyResults.size(); ++i) {
-        out_.add({{"domain", one.domain}, {"descriptor", one.descriptor}, {"result", kEnvoyResults[i]}}, one.hits[i]);
+    for (const envoy::EnvoySeries& one : from_.envoy->tally().all()) {
+      for (std::size_t i = 0; i < envoy::kEnvoyResults.size(); ++i) {
+        out_.add({{"domain", one.domain}, {"descriptor", one.descriptor}, {"result", envoy::kEnvoyResults[i]}},
+                 one.hits[i]);
       }
     }
   }
 
   template <class Get>
-  std::uint64_t sum(std::size_t door, Get get) const {
+  std::uint64_t sum(loop::ListenerName listener, Get get) const {
     std::uint64_t all = 0;
-    for (const LoopCounts* loop : from_.loops) all += get(loop->doors[door]);
+    for (const loop::LoopCounts* loop : from_.loops) all += get(loop->listeners[listener]);
     return all;
   }
 
   // Writes a sample for each open listener.
   template <class Write>
-  void each_door(Write write) {
-    for (std::size_t door = 0; door < kDoors; ++door) {
-      if (from_.open[door] != nullptr) write(door, kDoorNames[door]);
+  void each_listener(Write write) {
+    for (const loop::ListenerName listener : loop::kEveryListener) {
+      if (from_.open[listener] != nullptr) write(listener, loop::kListenerNames[listener]);
     }
   }
 
-  void doors(std::string_view name, std::string_view help, Count DoorCounts::*count) {
+  void listeners(std::string_view name, std::string_view help, loop::Count loop::ListenerCounts::*count) {
     out_.family(name, kCounter, help);
-    each_door([&](std::size_t door, std::string_view protocol) {
-      out_.add({{"protocol", protocol}}, sum(door, [&](const DoorCounts& counts) { return (counts.*count).get(); }));
+    each_listener([&](loop::ListenerName listener, std::string_view protocol) {
+      out_.add({{"protocol", protocol}},
+               sum(listener, [&](const loop::ListenerCounts& counts) { return (counts.*count).get(); }));
     });
   }
 
-  void write_doors() {
-    doors("weir_requests_total", "Answered requests.", &DoorCounts::requests);
+  void write_listeners() {
+    listeners("weir_requests_total", "Answered requests.", &loop::ListenerCounts::requests);
     write_durations();
     out_.family("weir_connections", kGauge, "Open connections.");
-    each_door([&](std::size_t door, std::string_view protocol) {
-      out_.add({{"protocol", protocol}}, from_.open[door]->load());
+    each_listener([&](loop::ListenerName listener, std::string_view protocol) {
+      out_.add({{"protocol", protocol}}, from_.open[listener]->load());
     });
     gauge("weir_connections_max", "Maximum open connections of each listener.", from_.connections_max);
-    doors("weir_connections_accepted_total", "Accepted connections.", &DoorCounts::accepted);
+    listeners("weir_connections_accepted_total", "Accepted connections.", &loop::ListenerCounts::accepted);
     out_.family("weir_refused_total", kCounter,
                 "Requests and connections that the server refused or cut off, by reason.");
-    each_door([&](std::size_t door, std::string_view protocol) {
-      for (std::size_t why = 0; why < kRefusals; ++why) {
-        const auto refused = sum(door, [&](const DoorCounts& counts) { return counts.refused[why].get(); });
+    each_listener([&](loop::ListenerName listener, std::string_view protocol) {
+      for (std::size_t why = 0; why < loop::kRefusals; ++why) {
+        const auto refused =
+            sum(listener, [&](const loop::ListenerCounts& counts) { return counts.refused[why].get(); });
         out_.add({{"protocol", protocol}, {"reason", kRefusalNames[why]}}, refused);
       }
     });
-    doors("weir_received_bytes_total", "Bytes received from clients.", &DoorCounts::bytes_in);
-    doors("weir_sent_bytes_total", "Bytes sent to clients.", &DoorCounts::bytes_out);
+    listeners("weir_received_bytes_total", "Bytes received from clients.", &loop::ListenerCounts::bytes_in);
+    listeners("weir_sent_bytes_total", "Bytes sent to clients.", &loop::ListenerCounts::bytes_out);
     out_.family("weir_loop_iterations_total", kCounter, "Event loop iterations.");
     std::uint64_t turns = 0;
-    for (const LoopCounts* loop : from_.loops) turns += loop->turns.get();
+    for (const loop::LoopCounts* loop : from_.loops) turns += loop->turns.get();
     out_.add(turns);
   }
 
   void write_durations() {
-    out_.family("weir_request_duration_seconds", MetricType::histogram,
+    out_.family("weir_request_duration_seconds", protocol::MetricType::histogram,
                 "Time from reading a request to writing its answer.");
-    each_door([&](std::size_t door, std::string_view protocol) {
-      std::array<std::uint64_t, Times::kEnds.size() + 1> counts{};
+    each_listener([&](loop::ListenerName listener, std::string_view protocol) {
+      std::array<std::uint64_t, loop::Times::kEnds.size() + 1> counts{};
       for (std::size_t i = 0; i < counts.size(); ++i) {
-        counts[i] = sum(door, [&](const DoorCounts& one) { return one.seconds.count(i); });
+        counts[i] = sum(listener, [&](const loop::ListenerCounts& one) { return one.seconds.count(i); });
       }
-      const auto sum_us = sum(door, [](const DoorCounts& one) { return one.seconds.sum_us(); });
-      out_.add({{"protocol", protocol}}, {.ends = Times::kEnds, .counts = counts, .sum_us = sum_us});
+      const auto sum_us = sum(listener, [](const loop::ListenerCounts& one) { return one.seconds.sum_us(); });
+      out_.add({{"protocol", protocol}}, {.ends = loop::Times::kEnds, .counts = counts, .sum_us = sum_us});
     });
   }
 
@@ -173,8 +182,7 @@ class Page {
     gauge("weir_keys", "Live keys in the table.", stats.keys);
     gauge("weir_keys_capacity", "Live keys that the table has capacity for.", stats.capacity);
     counter("weir_evictions_total", "Keys evicted before their limit was full again.", stats.evicted);
-    counter("weir_early_denials_total",
-            "Requests of new keys denied because a full table starts them with the usage of evicted keys.",
+    counter("weir_early_denials_total", "Requests of new keys denied because of the usage of evicted keys.",
             stats.early);
     counter("weir_no_room_total",
             "Requests denied because the table had no capacity for a reservation, an id, a log or permits in flight.",
@@ -187,32 +195,31 @@ class Page {
 
   // Writes no samples without a plan database.
   void write_plans() {
-    const auto plans = from_.hooks.plans ? from_.hooks.plans() : std::nullopt;
-    const auto add = [&](std::string_view name, MetricType type, std::string_view help, auto PlanMetrics::*member) {
+    using Plans = plans::PlanStatus;
+    const std::optional<Plans> plans = from_hook(from_.hooks.plans);
+    const auto add = [&](std::string_view name, protocol::MetricType type, std::string_view help, auto Plans::*member) {
       out_.family(name, type, help);
       if (plans) out_.add((*plans).*member);
     };
-    add("weir_plans_up", kGauge, "1 if the plan database answers, else 0.", &PlanMetrics::is_up);
+    add("weir_plans_up", kGauge, "1 if the plan database answers, else 0.", &Plans::is_up);
     out_.family("weir_plans_age_seconds", kGauge, "Time since the plan database last answered.");
     if (plans) out_.add_seconds({}, plans->age);
-    add("weir_plans_subjects", kGauge, "Subjects whose plan is cached.", &PlanMetrics::subjects);
-    add("weir_plans_pending", kGauge, "Subjects whose plan is not known yet.", &PlanMetrics::pending);
-    add("weir_plans_lookups_total", kCounter, "Subjects looked up in the plan database.", &PlanMetrics::lookups);
-    add("weir_plans_changes_total", kCounter, "Subjects whose row in the plan database had changed.",
-        &PlanMetrics::changes);
-    add("weir_plans_evicted_total", kCounter, "Subjects evicted because the plan cache was full.",
-        &PlanMetrics::evicted);
-    add("weir_plans_refused_total", kCounter, "Invalid rows read from the plan database.", &PlanMetrics::refused);
-    add("weir_plans_failures_total", kCounter, "Failed queries of the plan database.", &PlanMetrics::failures);
-    add("weir_plans_waits_total", kCounter, "Checks that waited for the plan database.", &PlanMetrics::waits);
+    add("weir_plans_subjects", kGauge, "Subjects whose plan is cached.", &Plans::subjects);
+    add("weir_plans_pending", kGauge, "Subjects whose plan is not known yet.", &Plans::pending);
+    add("weir_plans_lookups_total", kCounter, "Subjects looked up in the plan database.", &Plans::lookups);
+    add("weir_plans_changes_total", kCounter, "Subjects whose row in the plan database had changed.", &Plans::changes);
+    add("weir_plans_evicted_total", kCounter, "Subjects evicted because the plan cache was full.", &Plans::evicted);
+    add("weir_plans_refused_total", kCounter, "Invalid rows read from the plan database.", &Plans::refused);
+    add("weir_plans_failures_total", kCounter, "Failed queries of the plan database.", &Plans::failures);
+    add("weir_plans_waits_total", kCounter, "Checks that waited for the plan database.", &Plans::waits);
     add("weir_plans_wait_timeouts_total", kCounter, "Checks that continued without an answer of the plan database.",
-        &PlanMetrics::waits_in_vain);
+        &Plans::waits_in_vain);
   }
 
   // Writes no samples without a fleet.
   void write_store() {
     const auto fleet = from_.hooks.fleet ? std::optional(from_.hooks.fleet()) : std::nullopt;
-    const auto add = [&](std::string_view name, MetricType type, std::string_view help, std::uint64_t value) {
+    const auto add = [&](std::string_view name, protocol::MetricType type, std::string_view help, std::uint64_t value) {
       out_.family(name, type, help);
       if (fleet) out_.add(value);
     };
@@ -244,7 +251,7 @@ class Page {
     add("weir_store_synced_permits_total", kCounter, "Permits of unsynced charges that were written back to Redis.",
         view.synced_permits);
     add("weir_store_shed_total", kCounter,
-        "Checks denied because Redis was overloaded and nothing was known of the key.", view.shed);
+        "Checks denied because Redis was overloaded and the server knew nothing of the key.", view.shed);
     add("weir_store_dropped_permits_total", kCounter, "Permits of unsynced charges dropped for lack of capacity.",
         view.dropped_permits);
     out_.family("weir_store_clock_skew_seconds", kGauge,
@@ -253,45 +260,43 @@ class Page {
   }
 
   void write_config() {
-    ConfigMetrics config;
-    if (from_.hooks.config) config = from_.hooks.config();
-    if (config.last_success == Micros{0}) config.last_success = from_.started;
+    const control::ControlStatus config = from_hook(from_.hooks.config);
     gauge("weir_config_last_reload_successful", "1 if the last load of the config succeeded, else 0.",
-          config.last_reload_ok ? 1 : 0);
+          config.last_reload.ok ? 1 : 0);
     time("weir_config_last_reload_success_timestamp_seconds", "Time of the last successful load of the config.",
-         config.last_success);
-    reloads("weir_config_reloads_total", "Config reloads, by outcome.", {config.reloads_ok, config.reloads_failed});
+         config.last_ok_at == Micros{0} ? from_.started : config.last_ok_at);
+    reloads("weir_config_reloads_total", "Config reloads, by outcome.", config.reloads_ok, config.reloads_failed);
     gauge("weir_kill_switch", "1 while the kill switch is on, else 0.", config.kill_switch ? 1 : 0);
     gauge("weir_changes_active", "Runtime changes in effect.", config.changes_active);
   }
 
   void write_usage() {
-    const UsageMetrics usage = from_.hooks.usage ? from_.hooks.usage() : UsageMetrics{};
-    gauge("weir_usage_accounts", "Usage accounts of today, one per subject and rule.", usage.stats.accounts);
-    gauge("weir_usage_accounts_max", "Maximum usage accounts of a day.", usage.stats.places);
+    const UsageStats stats = from_.gate == nullptr ? UsageStats{} : from_.gate->usage_stats();
+    const control::UsageKept kept = from_hook(from_.hooks.usage);
+    gauge("weir_usage_accounts", "Usage accounts of today, one per subject and rule.", stats.accounts);
+    gauge("weir_usage_accounts_max", "Maximum usage accounts of a day.", stats.places);
     counter("weir_usage_evicted_total", "Evicted usage accounts; if above 0, usage numbers are not exact.",
-            usage.stats.evicted);
+            stats.evicted);
     time("weir_usage_written_timestamp_seconds", "Last time all usage accounts were on disk; 0 if never.",
-         usage.written_at);
-    counter("weir_usage_write_failures_total", "Failed writes of usage accounts.", usage.write_failures);
+         kept.written_at);
+    counter("weir_usage_write_failures_total", "Failed writes of usage accounts.", kept.failures);
   }
 
   void write_rest() {
-    const auto asked = [](const std::function<std::uint64_t()>& hook) { return hook ? hook() : 0; };
+    const DenialCounts denials = from_hook(from_.hooks.denials);
+    const TraceCounts traces = from_hook(from_.hooks.traces);
+    const loop::TlsStatus tls = from_hook(from_.hooks.tls);
     counter("weir_log_dropped_total", "Log lines dropped because the reader of stderr was too slow.",
-            asked(from_.hooks.log_dropped));
-    counter("weir_denials_logged_total", "Logged denials.", asked(from_.hooks.denials_logged));
-    counter("weir_denials_dropped_total", "Denials left out of the log.", asked(from_.hooks.denials_dropped));
-    counter("weir_traces_sent_total", "Spans that the trace collector accepted.", asked(from_.hooks.traces_sent));
-    counter("weir_traces_dropped_total", "Spans that were not sent.", asked(from_.hooks.traces_dropped));
+            from_hook(from_.hooks.log_dropped));
+    counter("weir_denials_logged_total", "Logged denials.", denials.logged);
+    counter("weir_denials_dropped_total", "Denials left out of the log.", denials.dropped);
+    counter("weir_traces_sent_total", "Spans that the trace collector accepted.", traces.sent);
+    counter("weir_traces_dropped_total", "Spans that were not sent.", traces.dropped);
     out_.family("weir_tls_certificate_expiry_timestamp_seconds", kGauge,
                 "Expiry of the first certificate to expire; no sample without TLS.");
-    if (from_.hooks.certificate_expiry) {
-      if (const auto expiry = from_.hooks.certificate_expiry()) out_.add_seconds({}, *expiry);
-    }
-    reloads("weir_tls_reloads_total", "TLS certificate reloads, by outcome.",
-            from_.hooks.certificate_reloads ? from_.hooks.certificate_reloads() : ReloadCounts{});
-    out_.family("weir_build_info", MetricType::info, "Version of Weir.");
+    if (tls.is_on) out_.add_seconds({}, Micros{tls.not_after * 1'000'000});
+    reloads("weir_tls_reloads_total", "TLS certificate reloads, by outcome.", tls.reloads, tls.failed_reloads);
+    out_.family("weir_build_info", protocol::MetricType::info, "Version of Weir.");
     out_.add({{"version", from_.version}}, 1);
   }
 
@@ -309,11 +314,13 @@ class Page {
 
   const MetricsSources& from_;
   std::string text_;
-  MetricsWriter out_;
+  protocol::MetricsWriter out_;
 };
 
 }  // namespace
 
-std::string metrics_page(const MetricsSources& sources, MetricsFormat format) { return Page(sources, format).write(); }
+std::string metrics_page(const MetricsSources& sources, protocol::MetricsFormat format) {
+  return Page(sources, format).write();
+}
 
-}  // namespace weir
+}  // namespace weir::server::observe

@@ -11,7 +11,7 @@
 
 #include "metrics_text.h"
 
-namespace weir {
+namespace weir::server::observe {
 namespace {
 
 using test::MetricsText;
@@ -30,7 +30,7 @@ class Metrics : public testing::Test {
     sources.loops = {&loops[0], &loops[1]};
   }
 
-  MetricsText read(MetricsFormat format = MetricsFormat::text) const {
+  MetricsText read(protocol::MetricsFormat format = protocol::MetricsFormat::text) const {
     return MetricsText(metrics_page(sources, format), format);
   }
   void use(const std::string& rules) {
@@ -43,11 +43,11 @@ class Metrics : public testing::Test {
   Limiter limiter{{.clock = clock, .keys = 10'000, .sweeping = Sweeping::by_hand}};
   Gate gate{limiter};
   std::atomic<std::size_t> open{3};
-  std::array<LoopCounts, 2> loops{};
+  std::array<loop::LoopCounts, 2> loops{};
   MetricsSources sources{};
 };
 
-TEST_F(Metrics, TellWhatWasDecided) {
+TEST_F(Metrics, CountDecisionsByRule) {
   use("rules:\n  - {name: login, per: ip, limit: 2/h}\n  - {name: other, per: user, limit: 1/h}\n");
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(gate.check({.ip = "192.0.2.1"}));
   ASSERT_TRUE(gate.check({.path = "/"}));
@@ -63,12 +63,12 @@ TEST_F(Metrics, TellWhatWasDecided) {
   EXPECT_EQ(page.value("weir_build_info", {{"version", "1.2.3"}}), "1");
 }
 
-TEST_F(Metrics, TellOfTheDoorsThatAreOpen) {
-  loops[0].doors[0].requests.add(5);
-  loops[1].doors[0].requests.add(2);
-  loops[0].doors[0].seconds.add(20, 5);
-  loops[1].doors[0].seconds.add(2'000'000, 2);
-  loops[1].doors[2].refuse(Refused::overload);
+TEST_F(Metrics, CoverOpenListenersOnly) {
+  loops[0].listeners[loop::ListenerName::http].requests.add(5);
+  loops[1].listeners[loop::ListenerName::http].requests.add(2);
+  loops[0].listeners[loop::ListenerName::http].seconds.add(20, 5);
+  loops[1].listeners[loop::ListenerName::http].seconds.add(2'000'000, 2);
+  loops[1].listeners[loop::ListenerName::resp].refuse(loop::Refused::overload);
   const MetricsText page = read();
   EXPECT_EQ(page.value("weir_requests_total", {{"protocol", "http"}}), "7");
   EXPECT_EQ(page.value("weir_requests_total", {{"protocol", "grpc"}}), "");
@@ -80,39 +80,38 @@ TEST_F(Metrics, TellOfTheDoorsThatAreOpen) {
   EXPECT_EQ(page.value("weir_request_duration_seconds_sum", {{"protocol", "http"}}), "4.0001");
 }
 
-TEST_F(Metrics, AskWhoeverKnows) {
+TEST_F(Metrics, ShowTheValuesOfHooks) {
   EXPECT_EQ(read().value("weir_config_last_reload_success_timestamp_seconds"), "1789992000.0");
   EXPECT_EQ(read().value("weir_tls_certificate_expiry_timestamp_seconds"), "");
   sources.hooks.config = [] {
-    return ConfigMetrics{.last_reload_ok = false,
-                         .last_success = Micros{7'000'000},
-                         .reloads_ok = 3,
-                         .reloads_failed = 1,
-                         .kill_switch = true,
-                         .changes_active = 2};
+    return control::ControlStatus{.last_reload = {.ok = false},
+                                  .reloads_ok = 3,
+                                  .reloads_failed = 1,
+                                  .last_ok_at = Micros{7'000'000},
+                                  .kill_switch = true,
+                                  .changes_active = 2};
   };
   sources.hooks.log_dropped = [] { return std::uint64_t{9}; };
-  sources.hooks.certificate_expiry = [] { return Micros{8'500'000}; };
-  sources.hooks.certificate_reloads = [] { return ReloadCounts{4, 2}; };
+  sources.hooks.tls = [] { return loop::TlsStatus{.is_on = true, .reloads = 4, .failed_reloads = 2, .not_after = 8}; };
   const MetricsText page = read();
   EXPECT_EQ(page.value("weir_config_last_reload_successful"), "0");
   EXPECT_EQ(page.value("weir_config_last_reload_success_timestamp_seconds"), "7.0");
   EXPECT_EQ(page.value("weir_config_reloads_total", {{"outcome", "failed"}}), "1");
   EXPECT_EQ(page.value("weir_kill_switch"), "1");
   EXPECT_EQ(page.value("weir_log_dropped_total"), "9");
-  EXPECT_EQ(page.value("weir_tls_certificate_expiry_timestamp_seconds"), "8.5");
+  EXPECT_EQ(page.value("weir_tls_certificate_expiry_timestamp_seconds"), "8.0");
   EXPECT_EQ(page.value("weir_tls_reloads_total", {{"outcome", "ok"}}), "4");
   EXPECT_EQ(page.value("weir_tls_reloads_total", {{"outcome", "failed"}}), "2");
 }
 
 TEST_F(Metrics, AreTheSameInBothFormats) {
   use("rules:\n  - {name: inline, per: ip, limit: 2/h}\n");  // has the same label as limits that clients send
-  const MetricsText text = read(), open_metrics = read(MetricsFormat::openmetrics);
+  const MetricsText text = read(), open_metrics = read(protocol::MetricsFormat::openmetrics);
   EXPECT_EQ(text.series(), open_metrics.series());
   EXPECT_EQ(text.families.size(), open_metrics.families.size());
 }
 
-// However many clients there are, and whatever names they use.
+// The page does not grow, however many clients there are and whatever names they use.
 TEST_F(Metrics, DoNotGrowWithClients) {
   use("rules:\n  - {name: r, per: user, limit: 0/h}\n");
   const std::size_t before = read().series();
@@ -120,13 +119,13 @@ TEST_F(Metrics, DoNotGrowWithClients) {
     const std::string user = std::to_string(i);
     ASSERT_TRUE(gate.check({.user = user}));
   }
-  const std::string page = metrics_page(sources, MetricsFormat::text);
-  EXPECT_EQ(MetricsText(page, MetricsFormat::text).series(), before);
+  const std::string page = metrics_page(sources, protocol::MetricsFormat::text);
+  EXPECT_EQ(MetricsText(page, protocol::MetricsFormat::text).series(), before);
   EXPECT_LE(page.size(), std::size_t{256} << 10);
   EXPECT_EQ(page.find("user="), page.npos);
 }
 
-// Bans do not make it grow either. They are named by numbers and come and go; what they counted stays.
+// Bans do not add labels either: their names have numbers, and bans end, but their counts stay.
 TEST_F(Metrics, CountAllBansAsOne) {
   const std::string config = "rules:\n  - {name: login, per: ip, limit: 2/h}\n";
   use(config);
@@ -141,15 +140,15 @@ TEST_F(Metrics, CountAllBansAsOne) {
     ASSERT_TRUE(gate.check({.user = "m"}));
     EXPECT_EQ(denied(name), "");
     EXPECT_EQ(read().series(), before);
-    EXPECT_EQ(gate.rule_counts().back().denied, 1U) << "it is counted under its own name elsewhere";
+    EXPECT_EQ(gate.rule_counts().back().denied, 1U) << "rule_counts() keeps the name of the ban";
   }
   use(config);
   EXPECT_EQ(denied(std::string(kByHandRules)), "2");
   EXPECT_FALSE(parse_policy("rules: [{name: " + std::string(kByHandRules) + ", limit: 1/s}]", "test"));
 }
 
-// The guide's table and the page have the same metrics. Alerts and dashboard use only these, but not all.
-TEST_F(Metrics, AreAllToldOf) {
+// The guide's table and the page have the same metrics. Alerts and dashboard use no others.
+TEST_F(Metrics, AreAllDocumented) {
   const auto names_in = [](const std::string& path, const std::regex& name) {
     std::ifstream in(std::string(WEIR_SOURCE_DIR) + path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -166,10 +165,10 @@ TEST_F(Metrics, AreAllToldOf) {
       for (const std::string suffix : {"_bucket", "_sum", "_count"}) {
         if (name.ends_with("duration_seconds" + suffix)) name.resize(name.size() - suffix.size());
       }
-      EXPECT_EQ(known.count(name), 1U) << path << " speaks of " << name;
+      EXPECT_EQ(known.count(name), 1U) << path << " mentions " << name;
     }
   }
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::observe

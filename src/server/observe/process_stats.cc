@@ -12,7 +12,7 @@
 #include <iterator>
 #include <string>
 
-namespace weir {
+namespace weir::server::observe {
 namespace {
 
 std::string read_all(const char* path) {
@@ -79,4 +79,4 @@ ProcessStats process_stats() {
   return stats;
 }
 
-}  // namespace weir
+}  // namespace weir::server::observe

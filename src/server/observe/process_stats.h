@@ -9,7 +9,7 @@
 
 #include "weir/clock.h"
 
-namespace weir {
+namespace weir::server::observe {
 
 struct ProcessStats {
   Micros cpu{0};
@@ -25,4 +25,4 @@ ProcessStats process_stats();
 std::optional<ProcessStats> read_process_stat(std::string_view line, std::int64_t ticks_per_second,
                                               std::uint64_t page_bytes);
 
-}  // namespace weir
+}  // namespace weir::server::observe

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-namespace weir {
+namespace weir::server::observe {
 namespace {
 
-TEST(ProcessStats, AreReadFromTheKernelsLine) {
+TEST(ProcessStats, AreParsedFromTheKernelsLine) {
   const auto stats = read_process_stat(
       "42 (a) b (c)) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 7 8 20 0 5 0 1000 8192000 300 184467 1 1\n", 100, 4'096);
   ASSERT_TRUE(stats);
@@ -21,7 +21,7 @@ TEST(ProcessStats, AreReadFromTheKernelsLine) {
   EXPECT_FALSE(read_process_stat("42 (a) S 1", 0, 4'096));
 }
 
-TEST(ProcessStats, OfThisProcessMakeSense) {
+TEST(ProcessStats, ArePlausibleForThisProcess) {
   const ProcessStats stats = process_stats();
   EXPECT_GT(stats.resident_bytes, 100'000U);
   EXPECT_GE(stats.virtual_bytes, stats.resident_bytes);
@@ -32,4 +32,4 @@ TEST(ProcessStats, OfThisProcessMakeSense) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::observe

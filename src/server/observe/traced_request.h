@@ -16,17 +16,11 @@
 #include "server/observe/denial_log.h"
 #include "server/observe/traces.h"
 
-namespace weir {
-
-inline void tell_outcome(TraceSpan& span, const DecidedRule& decided) {
-  if (!decided.is_decided) return;
-  span.attributes.push_back({"weir.outcome", std::string(decided.is_denied ? "denied" : "allowed")});
-  if (!decided.rule.empty()) span.attributes.push_back({"weir.rule", decided.rule});
-}
+namespace weir::server::observe {
 
 // Follows OpenTelemetry: an unknown method is `_OTHER`, and the span's name then begins with HTTP. `route` is one of
 // the server's own. So the number of names is bounded, whatever clients send.
-inline void tell_http(TraceSpan& span, std::string_view method, std::string_view route) {
+inline void describe_http(protocol::TraceSpan& span, std::string_view method, std::string_view route) {
   constexpr std::string_view kMethods[] = {"GET",    "HEAD",    "POST",    "PUT",  "PATCH",
                                            "DELETE", "OPTIONS", "CONNECT", "TRACE"};
   const bool is_known = std::ranges::find(kMethods, method) != std::end(kMethods);
@@ -35,56 +29,55 @@ inline void tell_http(TraceSpan& span, std::string_view method, std::string_view
                      {"http.route", std::string(route)}};
 }
 
-inline void tell_http_status(TraceSpan& span, int status) {
-  span.attributes.push_back({"http.response.status_code", std::int64_t{status}});
-  span.is_error = status >= 500;
-}
-
 // A session's trace state until the request is answered.
 struct TracedRequest {
-  std::unique_ptr<TraceSpan> span{};  // null: not traced
+  std::unique_ptr<protocol::TraceSpan> span{};  // null: not traced
   DecidedRule decided{};
 
   void begin(Traces& traces, std::string_view parent) {
-    span = traces.begin(parent.empty() ? std::nullopt : parse_trace_parent(parent));
+    span = traces.begin(parent.empty() ? std::nullopt : protocol::parse_trace_parent(parent));
     if (span) decided = {};
   }
   void end_http(Traces& traces, int status, Micros now) {
-    tell_http_status(*span, status);
+    span->attributes.push_back({"http.response.status_code", std::int64_t{status}});
+    span->is_error = status >= 500;
     end(traces, now);
   }
   void end(Traces& traces, Micros now) {
-    tell_outcome(*span, decided);
+    if (decided.is_decided) {
+      span->attributes.push_back({"weir.outcome", std::string(decided.is_denied ? "denied" : "allowed")});
+    }
+    if (!decided.rule.empty()) span->attributes.push_back({"weir.rule", decided.rule});
     span->end = std::max(span->start, now);
     traces.end(std::move(span));
   }
 };
 
-inline void tell_rate_limit_call(TraceSpan& span, GrpcStatus status) {
+inline void describe_rate_limit_call(protocol::TraceSpan& span, protocol::GrpcStatus status) {
   constexpr std::string_view kService = "envoy.service.ratelimit.v3.RateLimitService", kMethod = "ShouldRateLimit";
   span.name.assign(kService).append("/").append(kMethod);
   span.attributes = {{"rpc.system", std::string("grpc")},
                      {"rpc.service", std::string(kService)},
                      {"rpc.method", std::string(kMethod)},
                      {"rpc.grpc.status_code", std::int64_t{static_cast<int>(status)}}};
-  span.is_error = status == GrpcStatus::internal || status == GrpcStatus::unavailable ||
-                  status == GrpcStatus::unknown || status == GrpcStatus::unimplemented ||
-                  status == GrpcStatus::deadline_exceeded;
+  span.is_error = status == protocol::GrpcStatus::internal || status == protocol::GrpcStatus::unavailable ||
+                  status == protocol::GrpcStatus::unknown || status == protocol::GrpcStatus::unimplemented ||
+                  status == protocol::GrpcStatus::deadline_exceeded;
 }
 
 // Traces a call of the rate limit service. `run` answers it and returns a GrpcOutcome.
 template <class Run>
-auto trace_call(Traces& traces, const std::optional<TraceParent>& parent, DoorDenials& denials, const Limiter& limiter,
-                const Run& run) {
+auto trace_call(Traces& traces, const std::optional<protocol::TraceParent>& parent, ListenerDenials& denials,
+                const Limiter& limiter, const Run& run) {
   TracedRequest traced{.span = traces.begin(parent)};
   if (!traced.span) return run();
   denials.decided = &traced.decided;
   traced.span->start = limiter.now();
   auto outcome = run();
   denials.decided = nullptr;
-  tell_rate_limit_call(*traced.span, outcome.status);
+  describe_rate_limit_call(*traced.span, outcome.status);
   traced.end(traces, limiter.now());
   return outcome;
 }
 
-}  // namespace weir
+}  // namespace weir::server::observe

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <deque>
@@ -15,16 +14,18 @@
 
 #include "base/nearest.h"
 #include "base/random_id.h"
+#include "base/text.h"
 #include "log/log.h"
-#include "server/observe/trace_post.h"
+#include "net/http_call.h"
 
-namespace weir {
+namespace weir::server::observe {
 namespace {
 
 constexpr std::size_t kQueueMax = 2'048;  // spans
 constexpr std::size_t kBatchMax = 512;
 constexpr std::chrono::seconds kBatchWait{1};
 constexpr std::chrono::seconds kRestMax{30};
+constexpr std::chrono::seconds kPatience{5};
 
 // For sampling and span ids: fast, and it does not matter if they can be predicted.
 std::uint64_t random_bits() {
@@ -36,11 +37,10 @@ std::uint64_t random_bits() {
 }
 
 std::string random_digits() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string digits(16, '0');
   std::uint64_t bits = random_bits() | 1;  // never all zero
   for (char& digit : digits) {
-    digit = kDigits[bits & 15];
+    digit = base::kHexDigits[bits & 15];
     bits >>= 4;
   }
   return digits;
@@ -53,59 +53,63 @@ bool may_pass_later(int status) { return status == 429 || status == 502 || statu
 
 struct Traces::State {
   explicit State(const TraceOptions& options)
-      : target{options.host, options.port, options.path}, resource{options.version, random_id()} {}
+      : collector(options.collector), path(options.path), resource{options.version, base::random_id()} {}
 
-  const PostTarget target;
-  const TraceResource resource;
+  const base::Endpoint collector;
+  const std::string path;
+  const protocol::TraceResource resource;
   std::atomic<std::uint64_t> sent{0}, dropped{0};
   std::atomic<bool> is_ending{false};
   std::mutex mutex;  // guards the rest
   std::condition_variable changed, ended;
-  std::deque<TraceSpan> queue;
+  std::deque<protocol::TraceSpan> queue;
   bool is_over = false;
 
   void run();
-  std::vector<TraceSpan> next_batch();
-  bool send(const std::vector<TraceSpan>& batch, bool& is_away);
-  void rest(std::chrono::seconds time);
+  std::vector<protocol::TraceSpan> next_batch();
+  bool send(const std::vector<protocol::TraceSpan>& batch, bool& is_away);
 };
 
-std::vector<TraceSpan> Traces::State::next_batch() {
+std::vector<protocol::TraceSpan> Traces::State::next_batch() {
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return !queue.empty() || is_ending; });
   changed.wait_for(lock, kBatchWait, [&] { return queue.size() >= kBatchMax || is_ending; });
   const auto end = queue.begin() + static_cast<std::ptrdiff_t>(std::min(queue.size(), kBatchMax));
-  std::vector<TraceSpan> batch(std::make_move_iterator(queue.begin()), std::make_move_iterator(end));
+  std::vector<protocol::TraceSpan> batch(std::make_move_iterator(queue.begin()), std::make_move_iterator(end));
   queue.erase(queue.begin(), end);
   return batch;
 }
 
 // Returns false if it is worth another try. Logs a change of `is_away` once.
-bool Traces::State::send(const std::vector<TraceSpan>& batch, bool& is_away) {
-  const auto status = post_json(target, write_otlp(resource, batch), is_ending);
-  if (status && *status >= 200 && *status < 300) {
+bool Traces::State::send(const std::vector<protocol::TraceSpan>& batch, bool& is_away) {
+  const std::string body = protocol::write_otlp(resource, batch);
+  const auto answer = net::call_http({.server = collector,
+                                      .request = "POST " + path + " HTTP/1.1\r\nHost: " + base::to_string(collector) +
+                                                 "\r\nContent-Type: application/json\r\nContent-Length: " +
+                                                 std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body,
+                                      .patience = kPatience,
+                                      .is_ending = &is_ending});
+  const int status = answer ? answer->status : 0;
+  if (status >= 200 && status < 300) {
     sent += batch.size();
-    if (std::exchange(is_away, false)) log(LogLevel::info, "trace export resumed", {{"host", target.host}});
+    if (std::exchange(is_away, false))
+      log::log(log::LogLevel::info, "trace export resumed", {{"host", collector.host}});
     return true;
   }
-  const std::string why = status ? "the collector answered " + std::to_string(*status) : status.error().message;
+  const std::string why = answer ? "the collector answered " + std::to_string(status) : answer.error().message;
   if (!std::exchange(is_away, true)) {
-    log(LogLevel::warn, "trace export failed", {{"host", target.host}, {"port", target.port}, {"error", why}});
+    log::log(log::LogLevel::warn, "trace export failed",
+             {{"host", collector.host}, {"port", std::to_string(collector.port)}, {"error", why}});
   }
-  if (!status || may_pass_later(*status)) return false;
+  if (!answer || may_pass_later(status)) return false;
   dropped += batch.size();
   return true;
-}
-
-void Traces::State::rest(std::chrono::seconds time) {
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, time, [&] { return is_ending.load(); });
 }
 
 void Traces::State::run() {
   bool is_away = false;
   while (true) {
-    const std::vector<TraceSpan> batch = next_batch();
+    const std::vector<protocol::TraceSpan> batch = next_batch();
     if (batch.empty()) break;  // ending
     std::chrono::seconds time{1};
     while (!send(batch, is_away)) {
@@ -113,7 +117,8 @@ void Traces::State::run() {
         dropped += batch.size();
         break;
       }
-      rest(time);
+      std::unique_lock lock(mutex);
+      changed.wait_for(lock, time, [&] { return is_ending.load(); });
       time = std::min(2 * time, kRestMax);
     }
   }
@@ -138,10 +143,10 @@ bool Traces::finish(std::chrono::milliseconds most) {
   return state_->ended.wait_for(lock, most, [&] { return state_->is_over; });
 }
 
-std::unique_ptr<TraceSpan> Traces::begin(const std::optional<TraceParent>& parent) {
+std::unique_ptr<protocol::TraceSpan> Traces::begin(const std::optional<protocol::TraceParent>& parent) {
   const bool is_recorded = parent && parent->is_sampled;
   if (!is_recorded && random_bits() >> 32 >= threshold_) return nullptr;
-  auto span = std::make_unique<TraceSpan>();
+  auto span = std::make_unique<protocol::TraceSpan>();
   span->span_id = random_digits();
   if (parent) {
     span->trace_id.assign(parent->trace_id.data(), parent->trace_id.size());
@@ -152,7 +157,7 @@ std::unique_ptr<TraceSpan> Traces::begin(const std::optional<TraceParent>& paren
   return span;
 }
 
-void Traces::end(std::unique_ptr<TraceSpan> span) noexcept {
+void Traces::end(std::unique_ptr<protocol::TraceSpan> span) noexcept {
   try {
     const std::lock_guard lock(state_->mutex);
     if (state_->queue.size() < kQueueMax) {
@@ -172,7 +177,7 @@ Result<TraceOptions> parse_trace_target(std::string_view url) {
   constexpr std::string_view kScheme = "http://", kPath = "/v1/traces", kPort = "4318";
   const auto wrong = [&](std::string_view why) {
     return fail(ErrorCode::invalid_argument,
-                in_quotes(url) + std::string(why) + "; write http://127.0.0.1:4318 or http://HOST:PORT/PATH");
+                base::in_quotes(url) + std::string(why) + "; write http://127.0.0.1:4318 or http://HOST:PORT/PATH");
   };
   if (url.starts_with("https://"))
     return wrong(": traces are sent over plain HTTP only; use a collector on this machine or network");
@@ -184,15 +189,12 @@ Result<TraceOptions> parse_trace_target(std::string_view url) {
   const std::size_t slash = rest.find('/');
   options.path = slash == rest.npos || slash + 1 == rest.size() ? kPath : rest.substr(slash);
   rest = rest.substr(0, slash);
-  const std::size_t bracket = rest.starts_with('[') ? rest.find(']') : 0;
-  if (bracket == rest.npos) return wrong(" lacks a closing ]");
-  const std::size_t colon = rest.find(':', bracket);
-  options.port = colon == rest.npos ? kPort : rest.substr(colon + 1);
-  options.host = bracket > 0 ? rest.substr(1, bracket - 1) : rest.substr(0, colon);
-  const bool has_port = !options.port.empty() && options.port.size() <= 5 &&
-                        options.port.find_first_not_of("0123456789") == std::string::npos;
-  if (options.host.empty() || !has_port) return wrong(" lacks a host or a valid port");
+  const auto parts = base::split_host_port(rest);
+  if (!parts) return wrong(" lacks a closing ]");
+  const auto port = base::to_number<std::uint16_t>(parts->port.value_or(kPort));
+  if (parts->host.empty() || !port) return wrong(" lacks a host or a valid port");
+  options.collector = {.host = std::string(parts->host), .port = *port};
   return options;
 }
 
-}  // namespace weir
+}  // namespace weir::server::observe

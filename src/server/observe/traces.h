@@ -4,7 +4,8 @@
 //
 // A request is traced if its traceparent says that the trace is recorded, otherwise at random. A thread of its own
 // sends the spans over plain HTTP, and every wait is bounded. Spans that do not fit in the queue are dropped and
-// counted. An unavailable collector is retried ever more rarely. Any thread. Tested by tests/server/traces.sh.
+// counted. After failures, the pauses between tries grow up to 30 seconds. Any thread. Tested by
+// tests/server/traces.sh.
 #pragma once
 
 #include <chrono>
@@ -14,15 +15,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/endpoint.h"
 #include "protocol/otlp.h"
 #include "protocol/trace_parent.h"
 #include "weir/result.h"
 
-namespace weir {
+namespace weir::server::observe {
 
 struct TraceOptions {
-  std::string host{};  // empty: no tracing
-  std::string port{};
+  base::Endpoint collector{};  // without a host: no tracing
   std::string path{};
   double sample = 0;  // fraction of the requests without a recorded trace
   std::string version{};
@@ -44,10 +45,10 @@ class Traces {
   Traces& operator=(const Traces&) = delete;
 
   // Null if the request is not traced, as most are not.
-  std::unique_ptr<TraceSpan> begin(const std::optional<TraceParent>& parent);
-  void end(std::unique_ptr<TraceSpan> span) noexcept;
+  std::unique_ptr<protocol::TraceSpan> begin(const std::optional<protocol::TraceParent>& parent);
+  void end(std::unique_ptr<protocol::TraceSpan> span) noexcept;
 
-  // Sends the remaining spans, for about a second; no spans are accepted after it. Waits up to `most` and returns
+  // Accepts no more spans, and sends the remaining ones for about a second. A call waits for up to `most`, and returns
   // true once all is done. Call it again until then, or until the caller has waited long enough.
   bool finish(std::chrono::milliseconds most);
 
@@ -59,4 +60,4 @@ class Traces {
   std::shared_ptr<State> state_;   // shared with the thread
 };
 
-}  // namespace weir
+}  // namespace weir::server::observe

@@ -1,19 +1,52 @@
-// A RESP command's function, its row in the table, and the replies that several commands share.
+// The RESP commands: their functions, the table of their names and arities, and what several of them share.
 //
-// Commands are plain functions in three files: rate limiting (resp_limit_commands.cc), the connection
-// (resp_client_commands.cc) and the server (resp_server_commands.cc). They belong to a loop's thread. Tested by
-// resp_session_test.cc.
+// The table has all rate-limiting commands, and enough for every common client to connect (HELLO, CLIENT, INFO,
+// COMMAND ...). Error texts are those of Redis. Commands are plain functions in three files: rate limiting
+// (resp_limit_commands.cc), the connection (resp_client_commands.cc) and the server (resp_server_commands.cc). They
+// belong to a loop's thread. Tested by resp_session_test.cc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 
-#include "server/resp/resp_commands.h"
+#include "resp/writer.h"
+#include "server/loop/turn.h"
+#include "server/resp/resp_service.h"
 
-namespace weir {
+namespace weir::server::resp {
+
+struct RespClient {
+  std::int64_t id = 0;
+  weir::resp::Protocol protocol = weir::resp::Protocol::resp2;
+  bool is_known = true;  // authenticated, or no password is set
+  std::string name{};
+  std::string peer{};  // its address, for the log
+};
+
+struct Call {
+  std::span<const std::string_view> args;  // not empty: the command's name is first
+  bool is_inline = false;                  // an inline command: the args are not consecutive in the input
+  bool is_waiting = false;                 // earlier checks of this client are undecided in the turn
+  RespService& service;
+  RespContext& context;
+  loop::Turn& turn;
+  RespClient& client;
+  weir::resp::Writer& out;
+};
+
+enum class AfterCommand : std::uint8_t {
+  go_on,
+  asked,  // a check has joined the turn
+  wait,   // nothing was done: call again when the turn is settled
+  close,  // after the output is written
+  hold,   // delay the reply for kWrongSecretDelay
+};
+
+AfterCommand run_command(const Call& call);
 
 // The Redis version whose replies these are. Clients choose features by it.
 inline constexpr std::string_view kRedisVersion = "7.0.15";
@@ -44,14 +77,27 @@ std::span<const RespCommand> all_commands();
 // Case-insensitive; null if there is no such command.
 const RespCommand* find_command(std::string_view name);
 
+// A subcommand, such as GETNAME of CLIENT.
+struct RespSubcommand {
+  std::string_view name;  // lower case
+  std::size_t args_min;   // not counting its name
+  std::size_t args_max;
+  void (*run)(const Call&);
+  std::string_view help;
+};
+
+// Runs the subcommand that the first argument names. HELP lists them all, because Redis refers to HELP in its error for
+// an unknown subcommand.
+void run_subcommand(const Call& call, std::span<const RespSubcommand> known);
+
 std::string upper(std::string_view text);
 void reply_ok(const Call& call);
-void reply_wrong_arity(resp::Writer& out, std::string_view name);
-// Redis points to HELP in this error, so each command with subcommands has HELP.
-void reply_unknown_subcommand(const Call& call);
-void reply_help(const Call& call, std::span<const std::string_view> lines);
+// Writes two bulks: a name and its value.
+void write_pair(std::string_view name, std::string_view value, weir::resp::Writer& out);
 
 // resp_limit_commands.cc
+// Under overload: the reply to a command that has kSheds and, if the turn refuses(), to any other.
+void reply_overloaded(const Call& call, const RespCommand& command);
 AfterCommand run_cell_throttle(const Call& call);
 AfterCommand run_crab_throttle(const Call& call);
 AfterCommand run_gcra(const Call& call);
@@ -60,23 +106,31 @@ AfterCommand run_weir_limit(const Call& call);
 AfterCommand run_weir_reset(const Call& call);
 AfterCommand run_del(const Call& call);
 
-// resp_client_commands.cc
+// resp_client_commands.cc; those without a result always go on.
 AfterCommand run_auth(const Call& call);
-AfterCommand run_client(const Call& call);
+void run_client(const Call& call);
 AfterCommand run_hello(const Call& call);
 AfterCommand run_quit(const Call& call);
-AfterCommand run_reset(const Call& call);
-AfterCommand run_select(const Call& call);
+void run_reset(const Call& call);
+void run_select(const Call& call);
 
 // resp_server_commands.cc
-AfterCommand run_cluster(const Call& call);
-AfterCommand run_command_command(const Call& call);
-AfterCommand run_config(const Call& call);
-AfterCommand run_dbsize(const Call& call);
-AfterCommand run_echo(const Call& call);
-AfterCommand run_info(const Call& call);
-AfterCommand run_ping(const Call& call);
-AfterCommand run_readonly(const Call& call);
-AfterCommand run_time(const Call& call);
+void run_cluster(const Call& call);
+void run_command_command(const Call& call);
+void run_config(const Call& call);
+void run_dbsize(const Call& call);
+void run_echo(const Call& call);
+void run_info(const Call& call);
+void run_ping(const Call& call);
+void run_readonly(const Call& call);
+void run_time(const Call& call);
 
-}  // namespace weir
+// resp_docs.cc: the COMMAND DOCS entries of the limiting commands, so that redis-cli shows their arguments as hints.
+// The names with an entry, by index; empty after the last.
+std::string_view documented_command(std::size_t index);
+
+// Writes the name and its entry, two values of a map. Returns false and writes nothing if there is no entry. `name`
+// is in lower case.
+bool write_docs(std::string_view name, std::string_view version, weir::resp::Writer& out);
+
+}  // namespace weir::server::resp

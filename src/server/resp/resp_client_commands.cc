@@ -2,47 +2,37 @@
 //
 // None of them charges anything. Settings of a client exist as long as its connection, so they are small.
 #include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "base/nearest.h"
 #include "resp/number.h"
 #include "server/resp/resp_call.h"
 
-namespace weir {
+namespace weir::server::resp {
 namespace {
 
 constexpr std::size_t kClientNameMax = 64;
-constexpr std::string_view kClientHelp[] = {"GETNAME",  "    The name of this connection.",
-                                            "ID",       "    The number of this connection.",
-                                            "INFO",     "    This connection: id, name and protocol.",
-                                            "LIST",     "    The same; only this connection is listed.",
-                                            "NO-EVICT", "    (ON|OFF): accepted, without effect.",
-                                            "NO-TOUCH", "    (ON|OFF): accepted, without effect.",
-                                            "REPLY",    "    ON: the default. OFF and SKIP are refused.",
-                                            "SETINFO",  "    (LIB-NAME|LIB-VER) <value>: accepted, not stored.",
-                                            "SETNAME",  "    <name>: names this connection."};
 constexpr std::string_view kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
 
 // If no password is set, the default user may give any, as in Redis.
 bool may_enter(const RespService& service, std::string_view user, std::string_view password) {
-  return user == "default" && (service.password.empty() || is_same_secret(password, service.password));
+  return user == "default" && (service.password.empty() || observe::is_same_secret(password, service.password));
 }
 
 // Treats it like a wrong admin token. If no password is set, there is none to guess.
 AfterCommand refuse_password(const Call& call) {
   call.out.error(kWrongPassword);
   if (call.service.password.empty()) return AfterCommand::go_on;
-  call.service.bounds.refuse(Refused::password);
-  call.service.all_wrong().note("wrong RESP password", call.client.peer, call.turn.now());
+  call.service.bounds.refuse(loop::Refused::password);
+  call.service.wrong.note("wrong RESP password", call.client.peer, call.turn.now());
   return AfterCommand::hold;
 }
 
 // refuse_client_name()
 //
-// Like Redis, allows printable characters except space. Redis has no length bound, but here names stay in memory as
-// long as a client is idle. Returns true if it wrote an error.
-bool refuse_client_name(resp::Writer& out, std::string_view name) {
+// Like Redis, allows printable characters except space. Redis has no length bound. Here names have one, because an idle
+// client keeps its name in memory. Returns true if it wrote an error.
+bool refuse_client_name(weir::resp::Writer& out, std::string_view name) {
   if (name.size() > kClientNameMax) {
     out.error("ERR Client names have at most " + std::to_string(kClientNameMax) + " bytes; this one has " +
               std::to_string(name.size()));
@@ -51,6 +41,15 @@ bool refuse_client_name(resp::Writer& out, std::string_view name) {
   if (std::ranges::all_of(name, [](char c) { return c >= '!' && c <= '~'; })) return false;
   out.error("ERR Client names cannot contain spaces, newlines or special characters.");
   return true;
+}
+
+constexpr std::string_view kHelloNeedsPassword =
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> "
+    "option can be used to authenticate the client and select the RESP protocol version at the same time";
+
+AfterCommand refuse_hello(const Call& call, std::string_view error) {
+  call.out.error(error);
+  return AfterCommand::go_on;
 }
 
 struct HelloOptions {
@@ -62,7 +61,7 @@ struct HelloOptions {
 // Parses the arguments after the version; false if it wrote an error. Does not check the password.
 bool read_hello_options(const Call& call, HelloOptions& options) {
   for (std::size_t i = 2; i < call.args.size(); ++i) {
-    const std::string option = lower(call.args[i].substr(0, kNameMax));
+    const std::string option = base::lower(call.args[i].substr(0, kNameMax));
     const std::size_t left = call.args.size() - i - 1;
     if (option == "auth" && left >= 2) {
       options.user = call.args[i + 1];
@@ -80,7 +79,6 @@ bool read_hello_options(const Call& call, HelloOptions& options) {
 
 // CLIENT's subcommands.
 
-void client_help(const Call& call) { reply_help(call, kClientHelp); }
 void client_id(const Call& call) { call.out.integer(call.client.id); }
 
 void client_getname(const Call& call) {
@@ -98,7 +96,7 @@ void client_setname(const Call& call) {
 }
 
 void client_setinfo(const Call& call) {
-  const std::string option = lower(call.args[2].substr(0, kNameMax));
+  const std::string option = base::lower(call.args[2].substr(0, kNameMax));
   if (option == "lib-name" || option == "lib-ver") return reply_ok(call);
   call.out.error("ERR Unrecognized option '" + std::string(call.args[2].substr(0, kNameMax)) + "'");
 }
@@ -112,29 +110,29 @@ void client_info(const Call& call) {
 }
 
 void client_switch(const Call& call) {
-  const std::string value = lower(call.args[2].substr(0, kNameMax));
+  const std::string value = base::lower(call.args[2].substr(0, kNameMax));
   if (value == "on" || value == "off") return reply_ok(call);
   call.out.error("ERR syntax error");
 }
 
 void client_reply(const Call& call) {
-  const std::string value = lower(call.args[2].substr(0, kNameMax));
+  const std::string value = base::lower(call.args[2].substr(0, kNameMax));
   if (value == "on") return reply_ok(call);
   call.out.error(value == "off" || value == "skip"
                      ? "ERR CLIENT REPLY OFF and SKIP are not supported; use CLIENT REPLY ON"
                      : "ERR syntax error");
 }
 
-struct Subcommand {
-  std::string_view name;
-  std::size_t args;
-  void (*run)(const Call&);
-};
-constexpr Subcommand kSubcommands[] = {
-    {"getname", 0, client_getname}, {"help", kAnyNumber, client_help}, {"id", 0, client_id},
-    {"info", 0, client_info},       {"list", kAnyNumber, client_info}, {"no-evict", 1, client_switch},
-    {"no-touch", 1, client_switch}, {"reply", 1, client_reply},        {"setinfo", 2, client_setinfo},
-    {"setname", 1, client_setname},
+constexpr RespSubcommand kClient[] = {
+    {"getname", 0, 0, client_getname, "The name of this connection."},
+    {"id", 0, 0, client_id, "The number of this connection."},
+    {"info", 0, 0, client_info, "This connection: id, name and protocol."},
+    {"list", 0, kAnyNumber, client_info, "The same; only this connection is listed."},
+    {"no-evict", 1, 1, client_switch, "(ON|OFF): accepted, without effect."},
+    {"no-touch", 1, 1, client_switch, "(ON|OFF): accepted, without effect."},
+    {"reply", 1, 1, client_reply, "ON: the default. OFF and SKIP are refused."},
+    {"setinfo", 2, 2, client_setinfo, "(LIB-NAME|LIB-VER) <value>: accepted, not stored."},
+    {"setname", 1, 1, client_setname, "<name>: names this connection."},
 };
 
 }  // namespace
@@ -144,17 +142,16 @@ AfterCommand run_quit(const Call& call) {
   return AfterCommand::close;
 }
 
-AfterCommand run_reset(const Call& call) {
-  call.client.protocol = resp::Protocol::resp2;
+void run_reset(const Call& call) {
+  call.client.protocol = weir::resp::Protocol::resp2;
   call.client.name.clear();
   call.client.is_known = call.service.password.empty();
   call.out.set_protocol(call.client.protocol);
   call.out.simple("RESET");
-  return AfterCommand::go_on;
 }
 
-AfterCommand run_select(const Call& call) {
-  const auto index = resp::parse_integer(call.args[1]);
+void run_select(const Call& call) {
+  const auto index = weir::resp::parse_integer(call.args[1]);
   if (!index) {
     call.out.error("ERR value is not an integer or out of range");
   } else if (*index != 0) {
@@ -162,7 +159,6 @@ AfterCommand run_select(const Call& call) {
   } else {
     reply_ok(call);
   }
-  return AfterCommand::go_on;
 }
 
 AfterCommand run_auth(const Call& call) {
@@ -181,63 +177,37 @@ AfterCommand run_auth(const Call& call) {
 }
 
 AfterCommand run_hello(const Call& call) {
-  resp::Protocol protocol = call.client.protocol;
+  weir::resp::Protocol protocol = call.client.protocol;
   HelloOptions options;
   if (call.args.size() > 1) {
-    const auto version = resp::parse_integer(call.args[1]);
-    if (!version) {
-      call.out.error("ERR Protocol version is not an integer or out of range");
-      return AfterCommand::go_on;
-    }
-    if (*version != 2 && *version != 3) {
-      call.out.error("NOPROTO unsupported protocol version");
-      return AfterCommand::go_on;
-    }
-    protocol = *version == 3 ? resp::Protocol::resp3 : resp::Protocol::resp2;
+    const auto version = weir::resp::parse_integer(call.args[1]);
+    if (!version) return refuse_hello(call, "ERR Protocol version is not an integer or out of range");
+    if (*version != 2 && *version != 3) return refuse_hello(call, "NOPROTO unsupported protocol version");
+    protocol = *version == 3 ? weir::resp::Protocol::resp3 : weir::resp::Protocol::resp2;
     if (!read_hello_options(call, options)) return AfterCommand::go_on;
     if (options.user && !may_enter(call.service, *options.user, options.password)) return refuse_password(call);
     if (options.name && refuse_client_name(call.out, *options.name)) return AfterCommand::go_on;
   }
-  if (!call.client.is_known && !options.user) {
-    call.out.error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> "
-        "option can be used to authenticate the client and select the RESP protocol version at the same time");
-    return AfterCommand::go_on;
-  }
+  if (!call.client.is_known && !options.user) return refuse_hello(call, kHelloNeedsPassword);
   call.client.is_known = true;
   if (options.name) call.client.name = *options.name;
   call.client.protocol = protocol;
-  resp::Writer& out = call.out;
+  weir::resp::Writer& out = call.out;
   out.set_protocol(protocol);
   out.map(7);
-  out.bulk("server");
-  out.bulk("weir");
-  out.bulk("version");
-  out.bulk(kRedisVersion);
+  write_pair("server", "weir", out);
+  write_pair("version", kRedisVersion, out);
   out.bulk("proto");
   out.integer(static_cast<std::int64_t>(protocol));
   out.bulk("id");
   out.integer(call.client.id);
-  out.bulk("mode");
-  out.bulk("standalone");
-  out.bulk("role");
-  out.bulk("master");
+  write_pair("mode", "standalone", out);
+  write_pair("role", "master", out);
   out.bulk("modules");
   out.array(0);
   return AfterCommand::go_on;
 }
 
-AfterCommand run_client(const Call& call) {
-  const std::string sub = lower(call.args[1].substr(0, kNameMax));
-  const auto* found = std::ranges::find(kSubcommands, sub, &Subcommand::name);
-  if (found == std::end(kSubcommands)) {
-    reply_unknown_subcommand(call);
-  } else if (found->args != kAnyNumber && call.args.size() - 2 != found->args) {
-    reply_wrong_arity(call.out, "client|" + sub);
-  } else {
-    found->run(call);
-  }
-  return AfterCommand::go_on;
-}
+void run_client(const Call& call) { run_subcommand(call, kClient); }
 
-}  // namespace weir
+}  // namespace weir::server::resp

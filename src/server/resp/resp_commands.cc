@@ -1,5 +1,8 @@
-// The table of RESP commands, and the lookup in it. See resp_commands.h.
-#include "server/resp/resp_commands.h"
+// The table of RESP commands, and the lookup in it. See resp_call.h.
+//
+// The names are in a hash table made at compile time, since the lookup is on the path of every request. Tested by
+// resp_session_test.cc.
+#include "server/resp/resp_call.h"
 
 #include <algorithm>
 #include <array>
@@ -8,32 +11,37 @@
 #include <iterator>
 
 #include "base/nearest.h"
-#include "server/loop/shed.h"
-#include "server/resp/resp_call.h"
+#include "protocol/http1.h"
 
-namespace weir {
+namespace weir::server::resp {
 namespace {
+
+template <void (*run)(const Call&)>
+AfterCommand goes_on(const Call& call) {
+  run(call);
+  return AfterCommand::go_on;
+}
 
 constexpr RespCommand kCommands[] = {
     {"auth", 1, 2, run_auth, kForAll | kWaits},
     {"cl.throttle", 0, kAnyNumber, run_cell_throttle, kHasKey | kSheds},  // has its own arity error
-    {"client", 1, kAnyNumber, run_client, 0},
-    {"cluster", 1, kAnyNumber, run_cluster, 0},
-    {"command", 0, kAnyNumber, run_command_command, 0},
-    {"config", 1, kAnyNumber, run_config, 0},
-    {"dbsize", 0, 0, run_dbsize, kWaits | kAsks},
+    {"client", 1, kAnyNumber, goes_on<run_client>, 0},
+    {"cluster", 1, kAnyNumber, goes_on<run_cluster>, 0},
+    {"command", 0, kAnyNumber, goes_on<run_command_command>, 0},
+    {"config", 1, kAnyNumber, goes_on<run_config>, 0},
+    {"dbsize", 0, 0, goes_on<run_dbsize>, kWaits | kAsks},
     {"del", 1, kAnyNumber, run_del, kWaits | kHasKeys | kAsks},
-    {"echo", 1, 1, run_echo, 0},
+    {"echo", 1, 1, goes_on<run_echo>, 0},
     {"gcra", 4, 6, run_gcra, kHasKey | kSheds},
     {"hello", 0, kAnyNumber, run_hello, kForAll | kWaits},
-    {"info", 0, kAnyNumber, run_info, kWaits | kAsks},
-    {"ping", 0, 1, run_ping, 0},
+    {"info", 0, kAnyNumber, goes_on<run_info>, kWaits | kAsks},
+    {"ping", 0, 1, goes_on<run_ping>, 0},
     {"quit", 0, kAnyNumber, run_quit, kForAll | kWaits},
-    {"readonly", 0, 0, run_readonly, 0},
-    {"reset", 0, 0, run_reset, kForAll | kWaits},
-    {"select", 1, 1, run_select, 0},
+    {"readonly", 0, 0, goes_on<run_readonly>, 0},
+    {"reset", 0, 0, goes_on<run_reset>, kForAll | kWaits},
+    {"select", 1, 1, goes_on<run_select>, 0},
     {"throttle", 4, 5, run_crab_throttle, kHasKey | kSheds},
-    {"time", 0, 0, run_time, 0},
+    {"time", 0, 0, goes_on<run_time>, 0},
     {"weir.check", 1, kAnyNumber, run_weir_check, kWaits | kSheds},
     {"weir.limit", 2, kAnyNumber, run_weir_limit, kHasKey | kSheds},
     {"weir.reset", 1, kAnyNumber, run_weir_reset, kWaits | kAsks},
@@ -57,16 +65,23 @@ constexpr auto kIndex = [] {
 static_assert(std::size(kCommands) < kPlaces / 2);
 static_assert(std::ranges::all_of(kCommands, [](const RespCommand& each) { return each.name.size() <= 16; }));
 
-inline bool is_named(std::string_view text, std::string_view name) {
-  if (text.size() != name.size()) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (lower(text[i]) != name[i]) return false;
-  }
-  return true;
+// A web page can make a browser send HTTP to this port; nothing after this line may run as a command.
+bool is_of_browser(std::string_view name) {
+  return protocol::equals_ignoring_case(name, "post") || protocol::equals_ignoring_case(name, "host:");
 }
 
-// A web page can make a browser send HTTP to this port; nothing after this line may run as a command.
-bool is_of_browser(std::string_view name) { return is_named(name, "post") || is_named(name, "host:"); }
+void reply_wrong_arity(weir::resp::Writer& out, const std::string& name) {
+  out.error("ERR wrong number of arguments for '" + name + "' command");
+}
+
+void reply_help(const Call& call, std::span<const RespSubcommand> known) {
+  call.out.array(2 * known.size() + 1);
+  call.out.simple(upper(call.args[0]) + " <subcommand> [<arg> ...]. Subcommands are:");
+  for (const RespSubcommand& each : known) {
+    call.out.simple(upper(each.name));
+    call.out.simple("    " + std::string(each.help));
+  }
+}
 
 void reply_unknown_command(const Call& call) {
   std::string begun;
@@ -79,7 +94,7 @@ void reply_unknown_command(const Call& call) {
       "ERR unknown command '" + std::string(call.args[0].substr(0, kNameMax)) + "', with args beginning with: " + begun;
   std::array<std::string_view, std::size(kCommands)> names;
   std::ranges::transform(kCommands, names.begin(), &RespCommand::name);
-  if (const std::string_view meant = nearest(call.args[0], names); !meant.empty()) {
+  if (const std::string_view meant = base::nearest(call.args[0], names); !meant.empty()) {
     message.append("; did you mean ").append(upper(meant)).append("?");
   }
   call.out.error(message);
@@ -101,7 +116,7 @@ const RespCommand* find_command(std::string_view name) {
   if (name.empty()) return nullptr;
   for (std::size_t place = place_of(name); kIndex[place] != 0; place = (place + 1) % kPlaces) {
     const RespCommand& command = kCommands[kIndex[place] - 1];
-    if (is_named(name, command.name)) return &command;
+    if (protocol::equals_ignoring_case(name, command.name)) return &command;
   }
   return nullptr;
 }
@@ -124,7 +139,7 @@ inline bool has_long_key(const Call& call, const RespCommand& command) {
   const std::size_t keys = (command.traits & kHasKeys) != 0 ? call.args.size() - 1 : 1;
   for (const std::string_view key : call.args.subspan(1).first(std::min(keys, call.args.size() - 1))) {
     if (call.service.bounds.has_room_for(key)) continue;
-    call.service.bounds.refuse(Refused::key);
+    call.service.bounds.refuse(loop::Refused::key);
     call.out.error("ERR " + refuse_key(key, call.service.bounds.key_max)->message);
     return true;
   }
@@ -141,27 +156,32 @@ std::string upper(std::string_view text) {
 
 void reply_ok(const Call& call) { call.out.simple("OK"); }
 
-void reply_wrong_arity(resp::Writer& out, std::string_view name) {
-  out.error("ERR wrong number of arguments for '" + std::string(name) + "' command");
+void write_pair(std::string_view name, std::string_view value, weir::resp::Writer& out) {
+  out.bulk(name);
+  out.bulk(value);
 }
 
-void reply_unknown_subcommand(const Call& call) {
-  call.out.error("ERR unknown subcommand '" + std::string(call.args[1].substr(0, kNameMax)) + "'. Try " +
-                 upper(call.args[0]) + " HELP.");
-}
-
-void reply_help(const Call& call, std::span<const std::string_view> lines) {
-  call.out.array(lines.size() + 1);
-  call.out.simple(upper(call.args[0]) + " <subcommand> [<arg> ...]. Subcommands are:");
-  for (const std::string_view line : lines) call.out.simple(line);
+void run_subcommand(const Call& call, std::span<const RespSubcommand> known) {
+  const std::string_view name = call.args[1].substr(0, kNameMax);
+  const std::string sub = base::lower(name);
+  if (sub == "help") return reply_help(call, known);
+  const auto found = std::ranges::find(known, sub, &RespSubcommand::name);
+  const std::size_t given = call.args.size() - 2;
+  if (found == known.end()) {
+    call.out.error("ERR unknown subcommand '" + std::string(name) + "'. Try " + upper(call.args[0]) + " HELP.");
+  } else if (given < found->args_min || given > found->args_max) {
+    reply_wrong_arity(call.out, base::lower(call.args[0]) + "|" + sub);
+  } else {
+    found->run(call);
+  }
 }
 
 AfterCommand run_command(const Call& call) {
-  const RespCommand* const command = find_again(call.service.last, call.args[0]);
+  const RespCommand* const command = find_again(call.context.last, call.args[0]);
   if (command == nullptr) return run_unknown(call);
   const std::size_t given = call.args.size() - 1;
   if (given < command->args_min || given > command->args_max) {
-    reply_wrong_arity(call.out, command->name);
+    reply_wrong_arity(call.out, std::string(command->name));
     return AfterCommand::go_on;
   }
   if (!call.client.is_known && (command->traits & kForAll) == 0) {
@@ -169,7 +189,7 @@ AfterCommand run_command(const Call& call) {
     return AfterCommand::go_on;
   }
   if (call.turn.sheds() && (command->traits & (call.turn.refuses() ? kSheds | kAsks : kSheds)) != 0) {
-    shed_resp(call, *command);
+    reply_overloaded(call, *command);
     return AfterCommand::go_on;
   }
   if (has_long_key(call, *command)) return AfterCommand::go_on;
@@ -177,4 +197,4 @@ AfterCommand run_command(const Call& call) {
   return command->run(call);
 }
 
-}  // namespace weir
+}  // namespace weir::server::resp

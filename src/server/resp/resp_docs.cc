@@ -1,12 +1,14 @@
-// The entries of COMMAND DOCS. See resp_docs.h.
-#include "server/resp/resp_docs.h"
+// The entries of COMMAND DOCS, as plain tables. See resp_call.h.
+//
+// Tested by resp_session_test.cc.
+#include "server/resp/resp_call.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <span>
 
-namespace weir {
+namespace weir::server::resp {
 namespace {
 
 enum : std::uint8_t { kOptional = 1, kMultiple = 2 };
@@ -62,19 +64,14 @@ constexpr Entry kEntries[] = {
     {"weir.reset", "Resets a key, or a rule for the client with these fields.", "O(1)", kResetArguments},
 };
 
-void write_flags(std::uint8_t flags, resp::Writer& out) {
+void write_flags(std::uint8_t flags, weir::resp::Writer& out) {
   out.bulk("flags");
   out.array(((flags & kOptional) != 0 ? 1u : 0u) + ((flags & kMultiple) != 0 ? 1u : 0u));
   if ((flags & kOptional) != 0) out.simple("optional");
   if ((flags & kMultiple) != 0) out.simple("multiple");
 }
 
-void write_pair(std::string_view name, std::string_view value, resp::Writer& out) {
-  out.bulk(name);
-  out.bulk(value);
-}
-
-void write_arguments(std::span<const Argument> arguments, resp::Writer& out) {
+void write_arguments(std::span<const Argument> arguments, weir::resp::Writer& out) {
   out.bulk("arguments");
   out.array(arguments.size());
   for (const Argument& argument : arguments) {
@@ -94,7 +91,7 @@ std::string_view documented_command(std::size_t index) {
   return index < std::size(kEntries) ? kEntries[index].name : std::string_view();
 }
 
-bool write_docs(std::string_view name, std::string_view version, resp::Writer& out) {
+bool write_docs(std::string_view name, std::string_view version, weir::resp::Writer& out) {
   const auto* const entry = std::ranges::find(kEntries, name, &Entry::name);
   if (entry == std::end(kEntries)) return false;
   out.bulk(entry->name);
@@ -107,4 +104,4 @@ bool write_docs(std::string_view name, std::string_view version, resp::Writer& o
   return true;
 }
 
-}  // namespace weir
+}  // namespace weir::server::resp

@@ -8,10 +8,11 @@
 
 #include "protocol/throttle.h"
 #include "protocol/weir_commands.h"
-#include "server/http/bound_id.h"
+#include "server/loop/bound_id.h"
+#include "server/loop/overload.h"
 #include "server/resp/resp_call.h"
 
-namespace weir {
+namespace weir::server::resp {
 namespace {
 
 using Args = std::span<const std::string_view>;
@@ -25,7 +26,7 @@ AfterCommand reply_error(const Call& call, const Error& error) {
 }
 
 inline AfterCommand ask(const Call& call, RespStep::Kind kind, const Charge& charge) {
-  call.service.steps.push_back({static_cast<std::uint32_t>(call.turn.ask(charge)), kind});
+  call.context.steps.push_back({static_cast<std::uint32_t>(call.turn.ask(charge)), kind});
   return AfterCommand::asked;
 }
 
@@ -33,21 +34,21 @@ inline AfterCommand ask(const Call& call, RespStep::Kind kind, const Charge& cha
 struct Bucket {
   LimitKind kind;
   RespStep::Kind reply;
-  Result<Throttle> (*parse)(Args);
+  Result<protocol::Throttle> (*parse)(Args);
   std::optional<std::int64_t> (*cost)(Args);  // nothing: parse() must decide
 };
 
 std::optional<std::int64_t> cost_behind(Args args) {
   if (args.size() == 4) return 1;
-  return args.size() == 5 ? parse_quantity(args[4]) : std::nullopt;
+  return args.size() == 5 ? protocol::parse_quantity(args[4]) : std::nullopt;
 }
 std::optional<std::int64_t> cost_of_tokens(Args args) {
   return args.size() == 4 ? std::optional<std::int64_t>(1) : std::nullopt;
 }
 
-constexpr Bucket kCellBucket{kCell, RespStep::Kind::cell, parse_cell_throttle, cost_behind};
-constexpr Bucket kCrabBucket{kCrab, RespStep::Kind::crab, parse_crab_throttle, cost_behind};
-constexpr Bucket kGcraBucket{kGcra, RespStep::Kind::cell, parse_gcra, cost_of_tokens};
+constexpr Bucket kCellBucket{kCell, RespStep::Kind::cell, protocol::parse_cell_throttle, cost_behind};
+constexpr Bucket kCrabBucket{kCrab, RespStep::Kind::crab, protocol::parse_crab_throttle, cost_behind};
+constexpr Bucket kGcraBucket{kGcra, RespStep::Kind::cell, protocol::parse_gcra, cost_of_tokens};
 
 // The bytes of the three numbers in the input, with the lengths between them. Numbers that were once valid contain no
 // line end, so the same bytes always mean the same numbers.
@@ -62,20 +63,20 @@ template <const Bucket& bucket>
 AfterCommand run_bucket(const Call& call) {
   const Args args = call.args.subspan(1);
   const std::string_view bytes = bytes_of_numbers(call, args);
-  if (const Limit* known = call.service.limits.find(bucket.kind, bytes)) {
+  if (const Limit* known = call.context.limits.find(bucket.kind, bytes)) {
     const auto cost = bucket.cost(args);
     if (cost) return ask(call, bucket.reply, {.key = args[0], .limit = known, .cost = *cost});
   }
   const auto throttle = bucket.parse(args);
-  auto limit = throttle.and_then([](const Throttle& right) { return compile(right.quota); });
+  auto limit = throttle.and_then([](const protocol::Throttle& right) { return compile(right.quota); });
   if (!limit) return reply_error(call, limit.error());
-  const Limit* const kept = call.service.limits.keep(bucket.kind, bytes, *std::move(limit));
+  const Limit* const kept = call.context.limits.keep(bucket.kind, bytes, *std::move(limit));
   return ask(call, bucket.reply, {.key = throttle->key, .limit = kept, .cost = throttle->cost});
 }
 
-Result<Limit> compile_quota(RespService& service, const LimitCheck& check) {
-  service.quotas.begin_request();
-  const Result<Limit>& limit = service.quotas.compile(check.quota, check.algorithm);
+Result<Limit> compile_quota(RespContext& context, const protocol::LimitCheck& check) {
+  context.quotas.begin_request();
+  const Result<Limit>& limit = context.quotas.compile(check.quota, check.algorithm);
   if (limit && limit->algorithm == Algorithm::concurrency) {
     return fail(
         ErrorCode::invalid_argument,
@@ -84,18 +85,18 @@ Result<Limit> compile_quota(RespService& service, const LimitCheck& check) {
   return limit;
 }
 
-std::uint8_t kind_of(const LimitCheck& check) {
+std::uint8_t kind_of(const protocol::LimitCheck& check) {
   if (!check.algorithm) return kQuota;
   return static_cast<std::uint8_t>(kQuota + 1 + static_cast<std::uint8_t>(*check.algorithm));
 }
 
 // Calls check_once() or preview(), which a turn does not offer.
-void reply_at_once(const Call& call, const LimitCheck& check, const Charge& charge) {
+void reply_at_once(const Call& call, const protocol::LimitCheck& check, const Charge& charge) {
   Limiter& limiter = call.service.limiter;
   if (check.is_peek) {
     const auto decision = limiter.preview(charge.key, *charge.limit, charge.cost);
     if (!decision) return void(reply_error(call, decision.error()));
-    return write_decision(*decision, call.out);
+    return protocol::write_decision(*decision, call.out);
   }
   const auto verdict = limiter.check_once(*check.id, {&charge, 1});
   if (!verdict) return void(reply_error(call, verdict.error()));
@@ -103,7 +104,7 @@ void reply_at_once(const Call& call, const LimitCheck& check, const Charge& char
   Gate* const counting = call.service.counting;
   if (counting != nullptr) counting->count_inline({&charge, 1}, {&decision, 1}, limiter.now());
   call.service.denials.note(limiter.now(), charge.key, *decision);
-  write_decision(*decision, call.out);
+  protocol::write_decision(*decision, call.out);
 }
 
 Gate* gate_or_error(const Call& call) {
@@ -122,7 +123,7 @@ AfterCommand reply_flag(const Call& call, const Result<bool>& flag) {
 }
 
 AfterCommand reset_rule(const Call& call) {
-  const auto check = parse_fields(call.args.subspan(2));
+  const auto check = protocol::parse_fields(call.args.subspan(2));
   if (!check) return reply_error(call, check.error());
   if (check->id || check->is_peek) {
     return reply_error(call, {ErrorCode::invalid_argument, "WEIR.RESET takes only fields; remove ID and PEEK", 0});
@@ -139,45 +140,45 @@ AfterCommand run_gcra(const Call& call) { return run_bucket<kGcraBucket>(call); 
 
 AfterCommand run_weir_limit(const Call& call) {
   if (call.args.size() == 3) {
-    const Limit* const known = call.service.limits.find(kQuota, call.args[2]);
+    const Limit* const known = call.context.limits.find(kQuota, call.args[2]);
     if (known != nullptr) return ask(call, RespStep::Kind::map, {.key = call.args[1], .limit = known});
   }
-  const auto check = parse_limit_check(call.args.subspan(1));
+  const auto check = protocol::parse_limit_check(call.args.subspan(1));
   if (!check) return reply_error(call, check.error());
   if (call.is_waiting && (check->id || check->is_peek)) return AfterCommand::wait;
-  const Limit* limit = call.service.limits.find(kind_of(*check), check->quota);
+  const Limit* limit = call.context.limits.find(kind_of(*check), check->quota);
   if (limit == nullptr) {
-    auto compiled = compile_quota(call.service, *check);
+    auto compiled = compile_quota(call.context, *check);
     if (!compiled) return reply_error(call, compiled.error());
-    limit = call.service.limits.keep(kind_of(*check), check->quota, *std::move(compiled));
+    limit = call.context.limits.keep(kind_of(*check), check->quota, *std::move(compiled));
   }
   const Charge charge{.key = check->key, .limit = limit, .cost = check->cost};
   if (!check->id && !check->is_peek) return ask(call, RespStep::Kind::map, charge);
   reply_at_once(call, *check, charge);
-  if (call.service.sessions == 0) call.service.end_round();  // no round was open, but a limit was returned
+  if (call.context.sessions == 0) call.context.end_round();  // no round was open, but a limit was returned
   return AfterCommand::go_on;
 }
 
 AfterCommand run_weir_check(const Call& call) {
-  const auto check = parse_fields(call.args.subspan(1));
+  const auto check = protocol::parse_fields(call.args.subspan(1));
   if (!check) return reply_error(call, check.error());
   Gate* const gate = gate_or_error(call);
   if (gate == nullptr) return AfterCommand::go_on;
   const auto answer = check->is_peek ? gate->peek(check->request)
-                      : check->id    ? gate->check_once(bound_id(*check->id, check->request), check->request)
+                      : check->id    ? gate->check_once(loop::bound_id(*check->id, check->request), check->request)
                                      : gate->check(check->request);
   if (!answer) return reply_error(call, answer.error());
   if (!answer->allowed && !check->is_peek) {
     call.service.denials.note(call.service.limiter.now(), *answer, check->request);
   }
-  write_answer(*answer, call.out);
+  protocol::write_answer(*answer, call.out);
   return AfterCommand::go_on;
 }
 
 AfterCommand run_weir_reset(const Call& call) {
   if (call.args.size() > 2) return reset_rule(call);
   if (auto error = refuse_key(call.args[1], call.service.bounds.key_max)) {
-    if (!call.service.bounds.has_room_for(call.args[1])) call.service.bounds.refuse(Refused::key);
+    if (!call.service.bounds.has_room_for(call.args[1])) call.service.bounds.refuse(loop::Refused::key);
     return reply_error(call, *error);
   }
   return reply_flag(call, call.service.limiter.reset(call.args[1]));
@@ -194,4 +195,23 @@ AfterCommand run_del(const Call& call) {
   return AfterCommand::go_on;
 }
 
-}  // namespace weir
+// CL.THROTTLE, GCRA and THROTTLE report a limit of 0, since their five integers have no place for a reason.
+void reply_overloaded(const Call& call, const RespCommand& command) {
+  const loop::ListenerBounds& bounds = call.service.bounds;
+  bounds.refuse(loop::Refused::overload);
+  const bool allowed = bounds.on_overload == loop::OnOverload::allow;
+  const Micros retry_after = allowed ? Micros{0} : loop::kOverloadRetry;
+  const Decision decision{
+      .allowed = allowed, .limit = 0, .remaining = 0, .retry_after = retry_after, .reset_after = retry_after};
+  if (command.run == run_weir_check || command.run == run_weir_limit) {
+    protocol::write_overload(allowed, retry_after, call.out);
+  } else if ((command.traits & kSheds) == 0) {
+    call.out.error("ERR " + std::string(loop::kOverloaded));
+  } else if (command.run == run_crab_throttle) {
+    call.out.integers(protocol::crab_reply(decision));
+  } else {
+    call.out.integers(protocol::cell_reply(decision));
+  }
+}
+
+}  // namespace weir::server::resp

@@ -5,7 +5,7 @@
 
 #include "server/resp/resp_session_fixture.h"
 
-namespace weir {
+namespace weir::server::resp {
 namespace {
 
 TEST_F(RespSessionTest, ThrottlesAsRedisCellDoes) {
@@ -25,7 +25,7 @@ TEST_F(RespSessionTest, ThrottlesAsRedisCellDoes) {
   }
 }
 
-TEST_F(RespSessionTest, GivesTheFirstAnswersThatEveryoneQuotes) {
+TEST_F(RespSessionTest, GivesTheRepliesInTheDocumentationOfRedisCell) {
   EXPECT_EQ(throttle(0, "user123 15 30 60"), "0 16 15 -1 2 ");
   EXPECT_EQ(throttle(0, "k 0 1 2"), "0 1 0 -1 2 ");
   EXPECT_EQ(throttle(0, "k 0 1 2"), "1 1 0 2 2 ");
@@ -61,7 +61,7 @@ TEST_F(RespSessionTest, WordsThrottleErrors) {
 TEST_F(RespSessionTest, RefusesALimitThatIsTooLongToBeOne) {
   const std::string quota(100'000, '1');
   EXPECT_EQ(call({"WEIR.LIMIT", "k", quota}), "-ERR the limit has 100000 bytes; at most 256 are allowed\r\n");
-  EXPECT_EQ(service.quotas.size(), 0u);
+  EXPECT_EQ(service.home.quotas.size(), 0u);
 }
 
 TEST_F(RespSessionTest, ThrottlesAsThrottlecrabDoes) {
@@ -80,7 +80,7 @@ TEST_F(RespSessionTest, ThrottlesAsThrottlecrabDoes) {
   EXPECT_EQ(call({"throttle", "k", "3", "x", "1"}), "-ERR invalid count_per_period: 'x' is not a whole number\r\n");
 }
 
-TEST_F(RespSessionTest, HasTheGcraThatRedisAnnounced) {
+TEST_F(RespSessionTest, HasTheGcraOfRedis) {
   const auto gcra = [&](std::int64_t ms, std::vector<std::string_view> more) {
     at(ms);
     std::vector<std::string_view> args = {"GCRA", "k", "4", "1", "0.5"};
@@ -113,7 +113,7 @@ TEST_F(RespSessionTest, KeepsTheLimitsOfItsCommandsApart) {
             "ERR Cell error: Couldn't parse as int");
 }
 
-TEST_F(RespSessionTest, LimitsByAQuota) {
+TEST_F(RespSessionTest, ChecksAKeyAgainstALimit) {
   const std::string allowed =
       "allowed 1 reason within rule  limit 2 remaining 1 retry_after_ms 0 reset_after_ms 1000 delay_ms 0 ";
   EXPECT_EQ(flat(call({"WEIR.LIMIT", "k", "2/s", "ALGORITHM", "sliding_log"})), allowed);
@@ -169,7 +169,7 @@ TEST_F(RespSessionTest, SaysThatThereAreNoRules) {
   EXPECT_EQ(call({"WEIR.RESET", "steps", "user", "42"}).substr(0, 26), "-ERR there are no rules: s");
 }
 
-TEST_F(RespSessionTest, ForgetsKeys) {
+TEST_F(RespSessionTest, ResetsKeys) {
   EXPECT_EQ(throttle(0, "a 0 1 60"), "0 1 0 -1 60 ");
   EXPECT_EQ(throttle(0, "b 0 1 60"), "0 1 0 -1 60 ");
   EXPECT_EQ(say("DBSIZE\r\n"), ":2\r\n");
@@ -181,7 +181,7 @@ TEST_F(RespSessionTest, ForgetsKeys) {
   EXPECT_EQ(call({"DEL", ""}).substr(0, 21), "-ERR the key is empty");
 }
 
-TEST_F(RespSessionTest, DeniesNewKeysRatherThanForgiveSpentOnes) {
+TEST_F(RespSessionTest, DeniesNewKeysRatherThanResetUsedOnes) {
   std::string last;
   for (int i = 0; i < 3000; ++i) last = throttle(0, "key" + std::to_string(i) + " 0 1 60");
   EXPECT_TRUE(last.starts_with("1 ")) << last;
@@ -190,4 +190,4 @@ TEST_F(RespSessionTest, DeniesNewKeysRatherThanForgiveSpentOnes) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::resp

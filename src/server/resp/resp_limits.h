@@ -17,7 +17,7 @@
 
 #include "weir/limit.h"
 
-namespace weir {
+namespace weir::server::resp {
 
 class RespLimits {
  public:
@@ -87,4 +87,4 @@ class RespLimits {
   std::deque<Limit> others_;  // of this round
 };
 
-}  // namespace weir
+}  // namespace weir::server::resp

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace weir {
+namespace weir::server::resp {
 namespace {
 
 Limit limit_of(std::int64_t permits) {
@@ -44,7 +44,7 @@ TEST(RespLimits, StayWhereTheyAreUntilTheRoundEnds) {
   }
 }
 
-TEST(RespLimits, RememberNothingTooLongOrEmpty) {
+TEST(RespLimits, CacheNothingTooLongOrEmpty) {
   RespLimits limits;
   const std::string longest(RespLimits::kBytesMax, '1');
   EXPECT_EQ(limits.keep(1, longest + "1", limit_of(7))->permits, 7);
@@ -58,4 +58,4 @@ TEST(RespLimits, RememberNothingTooLongOrEmpty) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::resp

@@ -4,18 +4,14 @@
 // None of them charges anything. Commands that clients only send while connecting are answered as a single Redis
 // would.
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "base/nearest.h"
 #include "server/resp/resp_call.h"
-#include "server/resp/resp_docs.h"
 
-namespace weir {
+namespace weir::server::resp {
 namespace {
-
-std::string subcommand(const Call& call) { return call.args.size() > 1 ? lower(call.args[1].substr(0, kNameMax)) : ""; }
 
 struct Section {
   std::string_view name;
@@ -35,8 +31,8 @@ std::vector<Section> info_sections(const Call& call) {
 bool is_wanted(const Call& call, std::string_view section) {
   if (call.args.size() == 1) return true;
   return std::ranges::any_of(call.args.subspan(1), [&](std::string_view arg) {
-    const std::string name = lower(arg.substr(0, kNameMax));
-    return name == "all" || name == "default" || name == "everything" || name == lower(section);
+    const std::string name = base::lower(arg.substr(0, kNameMax));
+    return name == "all" || name == "default" || name == "everything" || name == base::lower(section);
   });
 }
 
@@ -46,32 +42,21 @@ struct Setting {
   std::string_view value;
 };
 constexpr Setting kSettings[] = {{"appendonly", "no"}, {"save", ""}};
-constexpr std::string_view kConfigHelp[] = {"GET", "    <name> ...: appendonly, save, or * for both."};
 
 void config_get(const Call& call) {
   std::vector<const Setting*> wanted;
   for (const Setting& setting : kSettings) {
     const auto is_named = [&](std::string_view name) {
-      return name == "*" || lower(name.substr(0, kNameMax)) == setting.name;
+      return name == "*" || base::lower(name.substr(0, kNameMax)) == setting.name;
     };
     if (std::ranges::any_of(call.args.subspan(2), is_named)) wanted.push_back(&setting);
   }
   call.out.map(wanted.size());
-  for (const Setting* setting : wanted) {
-    call.out.bulk(setting->name);
-    call.out.bulk(setting->value);
-  }
+  for (const Setting* setting : wanted) write_pair(setting->name, setting->value, call.out);
 }
 
-constexpr std::string_view kCommandHelp[] = {
-    "COUNT",   "    The number of commands.",
-    "DOCS",    "    [<name> ...]: the rate limit commands and their arguments.",
-    "GETKEYS", "    <command> [<arg> ...]: the keys of this command.",
-    "INFO",    "    [<name> ...]: name, arity, flags and key positions.",
-    "LIST",    "    The names of all commands."};
-
 // A command's entry in the format of Redis before 7: the six members that clients read.
-void describe(const RespCommand& entry, resp::Writer& out) {
+void describe(const RespCommand& entry, weir::resp::Writer& out) {
   const bool is_counted = entry.run == run_cell_throttle;  // it checks its arity itself
   const std::int64_t least = is_counted ? 5 : static_cast<std::int64_t>(entry.args_min) + 1;
   const bool has_key = (entry.traits & (kHasKey | kHasKeys)) != 0;
@@ -104,12 +89,12 @@ void command_info(const Call& call) {
 
 void command_docs(const Call& call) {
   std::vector<std::string> names;
-  for (const std::string_view name : call.args.subspan(2)) names.push_back(lower(name.substr(0, kNameMax)));
+  for (const std::string_view name : call.args.subspan(2)) names.push_back(base::lower(name.substr(0, kNameMax)));
   if (names.empty()) {
     for (std::size_t i = 0; !documented_command(i).empty(); ++i) names.emplace_back(documented_command(i));
   }
   std::string entries;
-  resp::Writer out(entries, call.out.protocol());
+  weir::resp::Writer out(entries, call.out.protocol());
   std::size_t count = 0;
   for (const std::string& name : names) count += write_docs(name, call.service.version, out) ? 1u : 0u;
   call.out.map(count);
@@ -117,7 +102,6 @@ void command_docs(const Call& call) {
 }
 
 void command_getkeys(const Call& call) {
-  if (call.args.size() < 3) return reply_wrong_arity(call.out, "command|getkeys");
   const RespCommand* const found = find_command(call.args[2]);
   const std::size_t given = call.args.size() - 3;
   if (found == nullptr) return call.out.error("ERR Invalid command specified");
@@ -135,88 +119,59 @@ void command_list(const Call& call) {
   for (const RespCommand& entry : all_commands()) call.out.bulk(entry.name);
 }
 
+void command_count(const Call& call) { call.out.integer(static_cast<std::int64_t>(all_commands().size())); }
+
+constexpr RespSubcommand kConfig[] = {
+    {"get", 1, kAnyNumber, config_get, "<name> ...: appendonly, save, or * for both."},
+};
+constexpr RespSubcommand kCommand[] = {
+    {"count", 0, kAnyNumber, command_count, "The number of commands."},
+    {"docs", 0, kAnyNumber, command_docs, "[<name> ...]: the rate limit commands and their arguments."},
+    {"getkeys", 1, kAnyNumber, command_getkeys, "<command> [<arg> ...]: the keys of this command."},
+    {"info", 0, kAnyNumber, command_info, "[<name> ...]: name, arity, flags and key positions."},
+    {"list", 0, kAnyNumber, command_list, "The names of all commands."},
+};
+
 }  // namespace
 
-AfterCommand run_ping(const Call& call) {
+void run_ping(const Call& call) {
   if (call.args.size() == 2) {
     call.out.bulk(call.args[1]);
   } else {
     call.out.simple("PONG");
   }
-  return AfterCommand::go_on;
 }
 
-AfterCommand run_echo(const Call& call) {
-  call.out.bulk(call.args[1]);
-  return AfterCommand::go_on;
-}
+void run_echo(const Call& call) { call.out.bulk(call.args[1]); }
 
-AfterCommand run_readonly(const Call& call) {
-  reply_ok(call);
-  return AfterCommand::go_on;
-}
+void run_readonly(const Call& call) { reply_ok(call); }
 
-AfterCommand run_cluster(const Call& call) {
-  call.out.error("ERR This instance has cluster support disabled");
-  return AfterCommand::go_on;
-}
+void run_cluster(const Call& call) { call.out.error("ERR This instance has cluster support disabled"); }
 
-AfterCommand run_dbsize(const Call& call) {
-  call.out.integer(static_cast<std::int64_t>(call.service.limiter.size()));
-  return AfterCommand::go_on;
-}
+void run_dbsize(const Call& call) { call.out.integer(static_cast<std::int64_t>(call.service.limiter.size())); }
 
-AfterCommand run_time(const Call& call) {
+void run_time(const Call& call) {
   constexpr std::int64_t kMicrosPerSecond = 1'000'000;
   const std::int64_t now_us = call.service.limiter.now().count();
   call.out.array(2);
   call.out.bulk(std::to_string(now_us / kMicrosPerSecond));
   call.out.bulk(std::to_string(now_us % kMicrosPerSecond));
-  return AfterCommand::go_on;
 }
 
-AfterCommand run_info(const Call& call) {
+void run_info(const Call& call) {
   std::string text;
   for (const Section& section : info_sections(call)) {
     if (!is_wanted(call, section.name)) continue;
     text.append(text.empty() ? "" : "\r\n").append("# ").append(section.name).append("\r\n").append(section.text);
   }
   call.out.verbatim(text);
-  return AfterCommand::go_on;
 }
 
-AfterCommand run_config(const Call& call) {
-  const std::string sub = subcommand(call);
-  if (sub == "help") {
-    reply_help(call, kConfigHelp);
-  } else if (sub != "get") {
-    reply_unknown_subcommand(call);
-  } else if (call.args.size() < 3) {
-    reply_wrong_arity(call.out, "config|get");
-  } else {
-    config_get(call);
-  }
-  return AfterCommand::go_on;
+void run_config(const Call& call) { run_subcommand(call, kConfig); }
+
+void run_command_command(const Call& call) {
+  if (call.args.size() == 1) return command_info(call);
+  run_subcommand(call, kCommand);
 }
 
-AfterCommand run_command_command(const Call& call) {
-  const std::string sub = subcommand(call);
-  if (sub == "count") {
-    call.out.integer(static_cast<std::int64_t>(all_commands().size()));
-  } else if (sub == "docs") {
-    command_docs(call);
-  } else if (sub == "getkeys") {
-    command_getkeys(call);
-  } else if (sub.empty() || sub == "info") {
-    command_info(call);
-  } else if (sub == "list") {
-    command_list(call);
-  } else if (sub == "help") {
-    reply_help(call, kCommandHelp);
-  } else {
-    reply_unknown_subcommand(call);
-  }
-  return AfterCommand::go_on;
-}
-
-}  // namespace weir
+}  // namespace weir::server::resp

@@ -1,4 +1,4 @@
-// What all Redis clients of a loop share: the limiter, the rules, compiled limits, and the round.
+// What RESP commands work with: the listener's configuration, and the round with its compiled limits.
 //
 // A round lasts from the first check that a session adds to the turn until the last session has written its answers.
 // Its steps are kept here and not in each session, so that an idle connection takes almost no memory. Belongs to one
@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "server/admin/wrong_secret.h"
-#include "server/http/inline_limits.h"
 #include "server/loop/bounds.h"
-#include "server/loop/desk.h"
+#include "server/loop/inline_limits.h"
+#include "server/loop/request_context.h"
 #include "server/observe/denial_log.h"
+#include "server/observe/wrong_secret.h"
 #include "server/resp/resp_limits.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
-namespace weir {
+namespace weir::server::resp {
 
 // One pending reply: to a check, in the format of its command, or a text that is already known.
 struct RespStep {
@@ -30,48 +30,50 @@ struct RespStep {
 
 struct RespCommand;
 
-// The last command, by the bytes of its name: the next one is usually the same.
+// The last command, by the bytes of its name. The next command is usually the same.
 struct LastCommand {
   char name[16] = {};
   std::size_t size = 0;
   const RespCommand* command = nullptr;
 };
 
-struct RespService {
-  Limiter& limiter;
-  Gate* gate = nullptr;      // null: no rules
-  std::string version{};     // of the server
-  std::string password{};    // empty: no authentication
-  Gate* counting = nullptr;  // counts limits that clients send; null: not counted
-  DoorBounds bounds{};
-  DoorDenials denials{};
+struct RespService;
 
-  InlineLimits quotas{};
-  RespLimits limits{};
-  LastCommand last{};
-  // Counted for all connections of the loop; a desk uses those of `first`.
-  RespService* first = nullptr;
-  WrongSecrets wrong{};
-  WrongSecrets& all_wrong() { return first == nullptr ? wrong : first->wrong; }
-  std::vector<RespStep> steps{};  // of the round, in the order of the sessions
-  std::string texts{};
-  std::size_t sessions = 0;  // sessions that wait for the turn
+// A round and its buffers: of all sessions of a loop or, on fibers, of one session.
+class RespContext final : public loop::RequestContext {
+ public:
+  enum class Caching : bool { little, all };
+
+  // `with` must outlive it.
+  explicit RespContext(RespService& with, Caching caching = Caching::little);
+  void write_last_words(loop::GiveUp why, std::string& output) override;
 
   void end_round() {
     steps.clear();
     texts.clear();
     limits.end_round();
   }
+
+  RespService& service;
+  loop::InlineLimits quotas{};
+  RespLimits limits{};
+  LastCommand last{};
+  std::vector<RespStep> steps{};  // of the round, in the order of the sessions
+  std::string texts{};
+  std::size_t sessions = 0;  // sessions that wait for the turn
 };
 
-// The buffers of one more round, beside that of the loop: on fibers each session has a round of its own.
-class RespDesk final : public Desk {
- public:
-  explicit RespDesk(RespService& first);  // `first` must outlive it
-  void renew() override;
-  void write_last_words(GiveUp why, std::string& output) override;
-
-  RespService service;
+// The listener's configuration, and what all its connections on a loop share.
+struct RespService {
+  Limiter& limiter;
+  Gate* gate = nullptr;      // null: no rules
+  std::string version{};     // of the server
+  std::string password{};    // empty: no authentication
+  Gate* counting = nullptr;  // counts limits that clients send; null: not counted
+  loop::ListenerBounds bounds{};
+  observe::ListenerDenials denials{};
+  observe::WrongSecrets wrong{};                       // wrong passwords
+  RespContext home{*this, RespContext::Caching::all};  // of all sessions, where none waits on a fiber
 };
 
-}  // namespace weir
+}  // namespace weir::server::resp

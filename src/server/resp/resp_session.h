@@ -12,13 +12,13 @@
 #include "server/loop/session.h"
 #include "server/resp/resp_service.h"
 
-namespace weir {
+namespace weir::server::resp {
 
 // `service` must outlive the session, and the session must exist until its checks are decided. `id` is the
 // connection's, for CLIENT ID; `peer` is its address, for the log.
-std::unique_ptr<Session> make_resp_session(RespService& service, std::int64_t id, std::string peer = {});
+std::unique_ptr<loop::Session> make_resp_session(RespService& service, std::int64_t id, std::string peer = {});
 
-// The same on fibers. The desks must be RespDesks and outlive the session.
-std::unique_ptr<Session> make_resp_session(Desks& desks, std::int64_t id, std::string peer = {});
+// The same on fibers. The pool has RespContexts and must outlive the session.
+std::unique_ptr<loop::Session> make_resp_session(loop::ContextPool& pool, std::int64_t id, std::string peer = {});
 
-}  // namespace weir
+}  // namespace weir::server::resp

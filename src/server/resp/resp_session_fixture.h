@@ -12,10 +12,10 @@
 
 #include "resp/reply.h"
 #include "resp/writer.h"
-#include "server/loop/session_player.h"
+#include "server/loop/session_fixture.h"
 #include "server/resp/resp_session.h"
 
-namespace weir {
+namespace weir::server::resp {
 
 class RespSessionTest : public testing::Test {
  protected:
@@ -23,7 +23,7 @@ class RespSessionTest : public testing::Test {
 
   // Returns all answers to `bytes`; input that was not consumed is in `left`.
   std::string say(std::string_view bytes) {
-    SessionPlayer player(*session, limiter);
+    loop::SessionPlayer player(*session, limiter);
     progress = player.feed(bytes);
     left = player.pending();
     return player.take();
@@ -32,17 +32,17 @@ class RespSessionTest : public testing::Test {
   // The same as an array of bulks.
   std::string call(const std::vector<std::string_view>& args) {
     std::string request;
-    resp::append_command(request, args);
+    weir::resp::append_command(request, args);
     return say(request);
   }
 
   // A reply as text: an error as it is, otherwise its integers and texts.
   std::string flat(const std::string& reply) {
-    resp::ReplyParser parser;
+    weir::resp::ReplyParser parser;
     const auto parsed = parser.parse(reply);
     std::string out = parsed.value.text;
     for (const auto& item : parsed.value.items) {
-      out += item.type == resp::Type::integer ? std::to_string(item.integer) : item.text;
+      out += item.type == weir::resp::Type::integer ? std::to_string(item.integer) : item.text;
       out += " ";
     }
     return out;
@@ -57,12 +57,12 @@ class RespSessionTest : public testing::Test {
   }
 
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(kStart);
-  Limiter limiter{LimiterOptions{clock, 1000}};
+  Limiter limiter{LimiterOptions{.clock = clock, .keys = 1000, .shared = loop::store_of_tests()}};
   Gate gate{limiter};
   RespService service{.limiter = limiter, .gate = &gate, .version = "9.9.9"};
-  std::unique_ptr<Session> session = make_resp_session(service, 77);
-  Progress progress;
+  std::unique_ptr<loop::Session> session = make_resp_session(service, 77);
+  loop::Progress progress;
   std::string left;
 };
 
-}  // namespace weir
+}  // namespace weir::server::resp

@@ -7,7 +7,7 @@
 #include "resp/request.h"
 #include "server/resp/resp_session_fixture.h"
 
-namespace weir {
+namespace weir::server::resp {
 namespace {
 
 TEST_F(RespSessionTest, AnswersPings) {
@@ -31,7 +31,7 @@ TEST_F(RespSessionTest, SaysHelloInBothProtocols) {
   EXPECT_EQ(say("CLIENT GETNAME\r\n"), "$3\r\nweb\r\n");
 }
 
-TEST_F(RespSessionTest, RefusesAWrongHelloAndStaysAsItWas) {
+TEST_F(RespSessionTest, RefusesAWrongHelloAndChangesNothing) {
   EXPECT_EQ(say("HELLO 4\r\n"), "-NOPROTO unsupported protocol version\r\n");
   EXPECT_EQ(say("HELLO 1\r\n"), "-NOPROTO unsupported protocol version\r\n");
   EXPECT_EQ(say("HELLO x\r\n"), "-ERR Protocol version is not an integer or out of range\r\n");
@@ -82,7 +82,7 @@ TEST_F(RespSessionTest, NamesAnUnknownCommandAsRedisDoes) {
   EXPECT_EQ(say("FOO \"a\\r\\n+OK\"\r\n"), "-ERR unknown command 'FOO', with args beginning with: 'a  +OK' \r\n");
   std::string request;
   const std::string name(1000, 'n'), arg(1000, 'a');
-  resp::append_command(request, std::vector<std::string_view>{name, arg, arg});
+  weir::resp::append_command(request, std::vector<std::string_view>{name, arg, arg});
   EXPECT_EQ(say(request), "-ERR unknown command '" + std::string(128, 'n') + "', with args beginning with: '" +
                               std::string(128, 'a') + "' \r\n");
 }
@@ -104,12 +104,15 @@ TEST_F(RespSessionTest, CountsTheCommandsThatItLists) {
   EXPECT_EQ(say("COMMAND INFO\r\n"), list);
 }
 
-TEST_F(RespSessionTest, HelpsWhereItSendsPeopleForHelp) {
+TEST_F(RespSessionTest, HasTheHelpThatItsErrorsName) {
   for (const std::string name : {"CLIENT", "CONFIG", "COMMAND"}) {
     EXPECT_EQ(say(name + " FOO\r\n"), "-ERR unknown subcommand 'FOO'. Try " + name + " HELP.\r\n");
     const std::string help = say(name + " help\r\n");
     EXPECT_NE(help.find("+" + name + " <subcommand>"), std::string::npos) << help;
   }
+  EXPECT_EQ(say("CONFIG HELP\r\n"),
+            "*3\r\n+CONFIG <subcommand> [<arg> ...]. Subcommands are:\r\n+GET\r\n"
+            "+    <name> ...: appendonly, save, or * for both.\r\n");
   EXPECT_EQ(say("CONFIG GET\r\n"), "-ERR wrong number of arguments for 'config|get' command\r\n");
 }
 
@@ -117,12 +120,12 @@ TEST_F(RespSessionTest, AnswersAPipelineInOrderAndKeepsTheRest) {
   const std::string rest = "*1\r\n$4\r\nPI";
   const std::string bytes = "PING\r\n*2\r\n$4\r\nECHO\r\n$1\r\nx\r\n\r\nFOO\r\nPING\r\n" + rest;
   EXPECT_EQ(say(bytes), "+PONG\r\n$1\r\nx\r\n-ERR unknown command 'FOO', with args beginning with: \r\n+PONG\r\n");
-  EXPECT_EQ(left, kIsOnFibers ? "" : rest);
-  EXPECT_EQ(progress.phase, Phase::header);
+  EXPECT_EQ(left, loop::kIsOnFibers ? "" : rest);
+  EXPECT_EQ(progress.phase, loop::Phase::header);
   EXPECT_EQ(progress.answered, 5u);
   EXPECT_FALSE(progress.close);
   EXPECT_EQ(say(left + "NG\r\n"), "+PONG\r\n");
-  EXPECT_EQ(progress.phase, Phase::idle);
+  EXPECT_EQ(progress.phase, loop::Phase::idle);
 }
 
 TEST_F(RespSessionTest, ClosesAfterQuitAndAfterGarbage) {
@@ -132,7 +135,7 @@ TEST_F(RespSessionTest, ClosesAfterQuitAndAfterGarbage) {
   EXPECT_TRUE(progress.close);
 }
 
-TEST_F(RespSessionTest, DropsWhatABrowserWouldSend) {
+TEST_F(RespSessionTest, ClosesAConnectionOfABrowser) {
   EXPECT_EQ(say("POST / HTTP/1.1\r\nHost: x\r\n\r\nCL.THROTTLE k 0 1 100\r\n"), "");
   EXPECT_TRUE(progress.close);
   EXPECT_EQ(say("Host: x\r\n"), "");
@@ -144,10 +147,10 @@ TEST_F(RespSessionTest, PausesWhenItsAnswersPileUp) {
   std::string bytes;
   for (int i = 0; i < 20'000; ++i)
     bytes += i % 2 == 0 ? "INFO\r\n" : "*5\r\n$4\r\nGCRA\r\n$1\r\nk\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n";
-  SessionPlayer player(*session, limiter);
+  loop::SessionPlayer player(*session, limiter);
   progress = player.feed(bytes);
   EXPECT_TRUE(progress.full);
-  EXPECT_LT(player.output.size(), kOutputMax + 1000);
+  EXPECT_LT(player.output.size(), loop::kOutputMax + 1000);
   std::size_t answered = progress.answered, consumed = progress.consumed;
   while (progress.full) {
     player.take();
@@ -161,7 +164,8 @@ TEST_F(RespSessionTest, PausesWhenItsAnswersPileUp) {
 
 TEST_F(RespSessionTest, SaysWhyItGivesUp) {
   std::string output;
-  for (const GiveUp why : {GiveUp::too_slow, GiveUp::no_room, GiveUp::too_crowded}) session->give_up(why, output);
+  for (const loop::GiveUp why : {loop::GiveUp::too_slow, loop::GiveUp::no_memory, loop::GiveUp::too_crowded})
+    session->give_up(why, output);
   EXPECT_EQ(output,
             "-ERR the client did not finish the request in time\r\n"
             "-ERR all connections together have reached the memory limit; retry shortly\r\n"
@@ -181,10 +185,10 @@ TEST_F(RespSessionTest, KeepsTheOrderOfAMixedPipeline) {
                                "*5\r\n:1\r\n:2\r\n:0\r\n:60\r\n:120\r\n+OK\r\n";
   EXPECT_EQ(say(bytes), expected);
   EXPECT_TRUE(progress.close);
-  EXPECT_EQ(left, kIsOnFibers ? "" : "PING\r\n");
+  EXPECT_EQ(left, loop::kIsOnFibers ? "" : "PING\r\n");
 
   say("DEL k\r\n");
-  SessionPlayer bytewise(*session, limiter);
+  loop::SessionPlayer bytewise(*session, limiter);
   bool is_closed = false;
   for (std::size_t i = 0; i < bytes.size() && !is_closed; ++i) is_closed = bytewise.feed(bytes.substr(i, 1)).close;
   EXPECT_EQ(bytewise.take(), expected);
@@ -203,12 +207,12 @@ TEST_F(RespSessionTest, AnswersChecksBeforeItEndsForGarbage) {
 
 // Two connections of a loop with checks in one turn, and a third that leaves before its answer.
 TEST_F(RespSessionTest, SharesATurnWithOthers) {
-  if (kIsOnFibers) GTEST_SKIP() << "a turn of its own";
+  if (loop::kIsOnFibers) GTEST_SKIP() << "a turn of its own";
   const auto other = make_resp_session(service, 78);
   auto third = make_resp_session(service, 79);
   const std::string check = "*5\r\n$4\r\nGCRA\r\n$1\r\nk\r\n$1\r\n2\r\n$1\r\n1\r\n$2\r\n60\r\n*1\r\n$4\r\nPING\r\n";
   const std::string two_checks = check + check;
-  Turn turn(limiter);
+  loop::Turn turn(limiter);
   std::string out, out_other, out_third;
   EXPECT_TRUE(session->consume(check, turn, out).asked);
   EXPECT_TRUE(third->consume(check, turn, out_third).asked);
@@ -221,8 +225,8 @@ TEST_F(RespSessionTest, SharesATurnWithOthers) {
   EXPECT_EQ(out, "*5\r\n:0\r\n:3\r\n:2\r\n:-1\r\n:60\r\n+PONG\r\n");
   EXPECT_EQ(out_other,
             "*5\r\n:0\r\n:3\r\n:0\r\n:-1\r\n:180\r\n+PONG\r\n*5\r\n:1\r\n:3\r\n:0\r\n:60\r\n:180\r\n+PONG\r\n");
-  EXPECT_EQ(service.sessions, 0u);
-  EXPECT_TRUE(service.steps.empty());
+  EXPECT_EQ(service.home.sessions, 0u);
+  EXPECT_TRUE(service.home.steps.empty());
 }
 
 class LockedRespSession : public RespSessionTest {
@@ -236,7 +240,7 @@ class LockedRespSession : public RespSessionTest {
   std::string late_answer() {
     EXPECT_TRUE(session->is_holding());
     std::string early, late;
-    clock->set(clock->now() + kWrongSecretDelay - Micros{1});
+    clock->set(clock->now() + observe::kWrongSecretDelay - Micros{1});
     session->wake(clock->now(), early);
     EXPECT_EQ(early, "");
     clock->set(clock->now() + Micros{1});
@@ -249,9 +253,9 @@ class LockedRespSession : public RespSessionTest {
     EXPECT_EQ(call(args), "");
     return late_answer();
   }
-  std::uint64_t counted() const { return counts.refused[static_cast<std::size_t>(Refused::password)].get(); }
+  std::uint64_t counted() const { return counts.count(loop::Refused::password); }
 
-  DoorCounts counts;
+  loop::ListenerCounts counts;
   static constexpr const char* kNoAuth = "-NOAUTH Authentication required.\r\n";
   static constexpr const char* kWrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
 };
@@ -274,15 +278,15 @@ TEST_F(LockedRespSession, AnswersNothingBeforeThePassword) {
   EXPECT_EQ(say("QUIT\r\n"), "+OK\r\n");
 }
 
-// In a pipeline each guess has its own delay, and later commands are answered after it.
+// In a pipeline each guess has its own delay. Later commands are answered after that delay.
 TEST_F(LockedRespSession, SlowsEveryGuessOfAPipeline) {
-  SessionPlayer player(*session, limiter);
+  loop::SessionPlayer player(*session, limiter);
   player.feed("AUTH a\r\nAUTH b\r\nAUTH default \"open sesame\"\r\nPING\r\n");
   EXPECT_EQ(player.take(), "");
   EXPECT_EQ(counted(), 1U);
   std::string out;
   for (int i = 0; i < 2; ++i) {
-    clock->set(clock->now() + kWrongSecretDelay);
+    clock->set(clock->now() + observe::kWrongSecretDelay);
     session->wake(clock->now(), player.output);
     player.feed("");
     out += player.take();
@@ -308,7 +312,7 @@ TEST_F(LockedRespSession, LogsGuessesOnceASecond) {
             "weir: wrong RESP password from=192.0.2.7 times=4\n");
 }
 
-TEST_F(LockedRespSession, OpensWithIt) {
+TEST_F(LockedRespSession, AcceptsTheRightPassword) {
   EXPECT_EQ(call({"AUTH", "open sesame"}), "+OK\r\n");
   EXPECT_EQ(say("PING\r\n"), "+PONG\r\n");
   EXPECT_EQ(say("RESET\r\nPING\r\n"), std::string("+RESET\r\n") + kNoAuth);
@@ -318,7 +322,7 @@ TEST_F(LockedRespSession, OpensWithIt) {
   EXPECT_EQ(say("CLIENT GETNAME\r\nHELLO\r\n").substr(0, 13), "$3\r\nweb\r\n%7\r\n");
 }
 
-TEST_F(LockedRespSession, GivesStrangersLittleRoom) {
+TEST_F(LockedRespSession, GivesUnauthenticatedClientsSmallerBounds) {
   EXPECT_EQ(call(std::vector<std::string_view>(11, "x")), "-ERR Protocol error: unauthenticated multibulk length\r\n");
   EXPECT_TRUE(progress.close);
   EXPECT_EQ(call({"AUTH", std::string(16'385, 'x')}), "-ERR Protocol error: unauthenticated bulk length\r\n");
@@ -326,7 +330,7 @@ TEST_F(LockedRespSession, GivesStrangersLittleRoom) {
   EXPECT_EQ(call({"ECHO", std::string(16'385, 'x')}).substr(0, 8), "$16385\r\n");
 }
 
-TEST_F(RespSessionTest, TellsOfItself) {
+TEST_F(RespSessionTest, DescribesTheServer) {
   EXPECT_EQ(say("TIME\r\n"), "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n");
   EXPECT_EQ(say("READONLY\r\n"), "+OK\r\n");
   EXPECT_EQ(say("CLUSTER SHARDS\r\n"), "-ERR This instance has cluster support disabled\r\n");
@@ -351,9 +355,9 @@ TEST_F(RespSessionTest, DocumentsTheCommandsThatLimit) {
             "*2\r\n$4\r\ngcra\r\n*10\r\n$7\r\nsummary\r\n$66\r\nCharges a token buc");
   const std::string docs = say("COMMAND DOCS\r\n");
   EXPECT_EQ(docs.substr(0, 5), "*14\r\n");
-  resp::ReplyParser parser;
+  weir::resp::ReplyParser parser;
   const auto parsed = parser.parse(docs);
-  ASSERT_EQ(parsed.status, resp::Status::done) << parsed.reason;
+  ASSERT_EQ(parsed.status, weir::resp::Status::done) << parsed.reason;
   EXPECT_EQ(parsed.consumed, docs.size());
   for (std::size_t i = 0; i < parsed.value.items.size(); i += 2) {
     EXPECT_EQ(say("COMMAND INFO " + parsed.value.items[i].text + "\r\n").substr(0, 8), "*1\r\n*6\r\n");
@@ -368,7 +372,7 @@ TEST_F(RespSessionTest, DocumentsTheCommandsThatLimit) {
 }
 
 // Every edge case of Redis, as bytes.
-TEST_F(RespSessionTest, MeetsTheEdgesAsRedisDoes) {
+TEST_F(RespSessionTest, HandlesEdgeCasesAsRedisDoes) {
   struct Row {
     std::string bytes, reply;
     bool closes;
@@ -382,9 +386,9 @@ TEST_F(RespSessionTest, MeetsTheEdgesAsRedisDoes) {
       {"*1\r\n:1\r\n", protocol + "expected '$', got ':'\r\n", true},
       {"*1\r\n$-1\r\n", protocol + "invalid bulk length\r\n", true},
       {"ECHO \"a\r\n", protocol + "unbalanced quotes in request\r\n", true},
-      {std::string(resp::kLineMax + 1, 'a'), protocol + "too big inline request\r\n", true},
-      {"*" + std::string(resp::kLineMax, '1'), protocol + "too big mbulk count string\r\n", true},
-      {"*1\r\n$" + std::string(resp::kLineMax, '1'), protocol + "too big bulk count string\r\n", true},
+      {std::string(weir::resp::kLineMax + 1, 'a'), protocol + "too big inline request\r\n", true},
+      {"*" + std::string(weir::resp::kLineMax, '1'), protocol + "too big mbulk count string\r\n", true},
+      {"*1\r\n$" + std::string(weir::resp::kLineMax, '1'), protocol + "too big bulk count string\r\n", true},
       {"POST / HTTP/1.1\r\n", "", true},
       {"Host: x\r\n", "", true},
       {"FOO bar\r\n", "-ERR unknown command 'FOO', with args beginning with: 'bar' \r\n", false},
@@ -412,25 +416,14 @@ TEST_F(RespSessionTest, MeetsTheEdgesAsRedisDoes) {
 TEST_F(RespSessionTest, CountsTheArgumentsOfEveryCommand) {
   struct Row {
     const char* name;
-    int least, most;  // 0: no maximum
+    int least, most;  // of `most`: 0: no maximum, -1: no argument
   };
-  for (const auto& [name, least, most] : std::vector<Row>{{"auth", 1, 2},
-                                                          {"client", 1, 0},
-                                                          {"cluster", 1, 0},
-                                                          {"config", 1, 0},
-                                                          {"dbsize", 0, -1},
-                                                          {"del", 1, 0},
-                                                          {"echo", 1, 1},
-                                                          {"gcra", 4, 6},
-                                                          {"ping", 0, 1},
-                                                          {"readonly", 0, -1},
-                                                          {"reset", 0, -1},
-                                                          {"select", 1, 1},
-                                                          {"throttle", 4, 5},
-                                                          {"time", 0, -1},
-                                                          {"weir.check", 1, 0},
-                                                          {"weir.limit", 2, 0},
-                                                          {"weir.reset", 1, 0}}) {
+  const std::vector<Row> rows = {{"auth", 1, 2},      {"client", 1, 0},    {"cluster", 1, 0},    {"config", 1, 0},
+                                 {"dbsize", 0, -1},   {"del", 1, 0},       {"echo", 1, 1},       {"gcra", 4, 6},
+                                 {"ping", 0, 1},      {"readonly", 0, -1}, {"reset", 0, -1},     {"select", 1, 1},
+                                 {"throttle", 4, 5},  {"time", 0, -1},     {"weir.check", 1, 0}, {"weir.limit", 2, 0},
+                                 {"weir.reset", 1, 0}};
+  for (const auto& [name, least, most] : rows) {
     const std::string error = "-ERR wrong number of arguments for '" + std::string(name) + "' command\r\n";
     if (least > 0) {
       EXPECT_EQ(call(std::vector<std::string_view>(1, name)), error);
@@ -443,4 +436,4 @@ TEST_F(RespSessionTest, CountsTheArgumentsOfEveryCommand) {
 }
 
 }  // namespace
-}  // namespace weir
+}  // namespace weir::server::resp

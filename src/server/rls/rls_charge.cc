@@ -9,13 +9,13 @@
 
 #include "server/rls/rls_service.h"
 
-namespace weir {
+namespace weir::server::rls {
 
 Result<void> RlsService::answer_all() {
   for (const Part& part : parts_) {
     const Own* const own = own_of(part);
     Result<void> looked{};
-    if (part.is_question) {
+    if (part.is_query) {
       looked = look(part);
     } else if (own != nullptr && own->hold == Hold::quota) {
       looked = look_at_own(part);
@@ -27,7 +27,7 @@ Result<void> RlsService::answer_all() {
     if (auto charged = charge(); !charged) return charged;
   } else {
     for (const Part& part : parts_) {
-      if (part.is_question) continue;
+      if (part.is_query) continue;
       if (auto looked = look(part); !looked) return looked;
     }
   }
@@ -41,7 +41,7 @@ Result<void> RlsService::look(const Part& part) {
 
 Result<void> RlsService::look_at_rules(const Part& part) {
   if (!part.is_by_rules) return {};
-  Views& views = part.is_question ? questions_ : charged_;
+  Views& views = part.is_query ? queries_ : charged_;
   Answer& answer = views.answers[part.place];
   if (gate_ == nullptr) {
     answer = Answer{.allowed = true};
@@ -74,7 +74,7 @@ Result<void> RlsService::look_at_own(const Part& part) {
 // Denied by a query, or because every quota is used up: then nothing is charged.
 bool RlsService::is_refused() const {
   const auto refuses = [this](const Part& part) {
-    if (!part.is_question) return false;
+    if (!part.is_query) return false;
     const Own* const own = own_of(part);
     return (part.is_by_rules && !answer_of(part).allowed) ||
            (own != nullptr && own->hold == Hold::enforced && own->is_over);
@@ -105,7 +105,7 @@ Result<void> RlsService::charge() {
   }
   for (const Part& part : parts_) {
     Own* const own = own_of(part);
-    if (own == nullptr || own->hold != Hold::shadow || part.is_question) continue;
+    if (own == nullptr || own->hold != Hold::shadow || part.is_query) continue;
     if (auto done = is_denied_ ? look_at_own(part) : charge_shadow(part, *own); !done) return done;
   }
   return {};
@@ -118,7 +118,7 @@ void RlsService::collect_charges() {
     Own* const own = own_of(part);
     if (own == nullptr) continue;
     own->charge = kNone;
-    if (part.is_question || own->hold == Hold::shadow || (own->hold == Hold::quota && own->is_over)) continue;
+    if (part.is_query || own->hold == Hold::shadow || (own->hold == Hold::quota && own->is_over)) continue;
     const auto same = std::ranges::find(also_, std::string_view(own->found.key), &Charge::key);
     own->charge = static_cast<std::size_t>(same - also_.begin());
     if (same == also_.end()) {
@@ -197,7 +197,7 @@ Result<void> RlsService::charge_denied() {
   also_.clear();
   for (const Part& part : parts_) {
     const Own* const own = own_of(part);
-    if (own == nullptr || own->found.rule == nullptr || part.is_question || part.cost < 0) continue;
+    if (own == nullptr || own->found.rule == nullptr || part.is_query || part.cost < 0) continue;
     if (is_denied_ || own->is_over) also_.push_back(charge_of(*own, part.cost));
   }
   if (also_.empty()) return {};
@@ -206,4 +206,4 @@ Result<void> RlsService::charge_denied() {
   return {};
 }
 
-}  // namespace weir
+}  // namespace weir::server::rls

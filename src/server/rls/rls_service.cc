@@ -6,12 +6,13 @@
 
 #include "base/ip_address.h"
 #include "base/key_space.h"
+#include "base/request_fields.h"
 #include "base/sha256.h"
-#include "base/sized.h"
-#include "protocol/request_cost.h"
+#include "base/text.h"
+#include "protocol/request_error.h"
 #include "server/rls/rls_units.h"
 
-namespace weir {
+namespace weir::server::rls {
 namespace {
 
 // A longer path is cut: an error would let the request pass if the gateway is configured to fail open.
@@ -20,67 +21,61 @@ constexpr std::size_t kPathBytesKept = 8'192;
 // A longer key is replaced by its hash, for the same reason.
 constexpr std::size_t kPlainKeyMax = 256;
 
-tl::unexpected<RlsError> refuse(GrpcStatus status, std::string message) {
+tl::unexpected<RlsError> refuse(protocol::GrpcStatus status, std::string message) {
   return tl::unexpected<RlsError>({status, std::move(message)});
 }
 
-GrpcStatus status_of(ErrorCode code) {
+protocol::GrpcStatus status_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:
     case ErrorCode::out_of_range:
-      return GrpcStatus::invalid_argument;
+      return protocol::GrpcStatus::invalid_argument;
     case ErrorCode::not_found:
-      return GrpcStatus::not_found;
+      return protocol::GrpcStatus::not_found;
     case ErrorCode::exhausted:
-      return GrpcStatus::resource_exhausted;
+      return protocol::GrpcStatus::resource_exhausted;
     case ErrorCode::unavailable:
       break;
   }
-  return GrpcStatus::unavailable;
+  return protocol::GrpcStatus::unavailable;
 }
 
 tl::unexpected<RlsError> refuse(const Error& error) { return refuse(status_of(error.code), error.message); }
 
-// The attribute that an entry of this name also sets.
+// The attribute that an entry of this name also sets; null: none. An entry `ip` is only an entry.
 std::string_view* attribute_of(Request& request, std::string_view name) {
   if (name == "remote_address") return &request.ip;
-  if (name == "user") return &request.user;
-  if (name == "api_key") return &request.api_key;
-  if (name == "tenant") return &request.tenant;
-  if (name == "plan") return &request.plan;
-  if (name == "method") return &request.method;
-  if (name == "host") return &request.host;
-  if (name == "path") return &request.path;
-  return nullptr;
+  const auto* const field = std::ranges::find(base::kRequestFields, name, &base::RequestField::name);
+  return field == base::kRequestFields.end() || name == "ip" ? nullptr : &(request.*field->value);
 }
 
 // Of entries with the same name, the first with a value sets the attribute.
-Request request_of(const RlsRequest& request, const RlsDescriptor& descriptor, std::int64_t cost) {
+Request request_of(const protocol::RlsRequest& request, const protocol::RlsDescriptor& descriptor, std::int64_t cost) {
   Request out{.entries = request.all_of(descriptor), .cost = cost};
   for (const Attribute& entry : request.entries_of(descriptor)) {
     std::string_view* attribute = attribute_of(out, entry.name);
     if (attribute != nullptr && attribute->empty()) *attribute = entry.value;
   }
   out.path = out.path.substr(0, kPathBytesKept);
-  if (!parse_node(out.ip)) out.ip = {};  // not an address: only an entry, and no error, for the same reason
+  if (!base::parse_node(out.ip)) out.ip = {};  // only an entry; an error might let the request pass, as above
   return out;
 }
 
 // Each text has its length as a prefix, so that no values can form the key of another descriptor. The limit is part
 // of the key: a different limit on the same entries is a separate count.
-void write_key(std::string& key, const RlsRequest& request, const RlsDescriptor& descriptor) {
-  key.assign(1, kEnvoyKeys).append("rls/");
-  append_sized(key, std::to_string(descriptor.limit->requests_per_unit));
-  append_sized(key, std::to_string(static_cast<int>(descriptor.limit->unit)));
-  append_sized(key, request.domain);
+void write_key(std::string& key, const protocol::RlsRequest& request, const protocol::RlsDescriptor& descriptor) {
+  key.assign(1, base::kEnvoyKeys).append("rls/");
+  base::append_sized(key, std::to_string(descriptor.limit->requests_per_unit));
+  base::append_sized(key, std::to_string(static_cast<int>(descriptor.limit->unit)));
+  base::append_sized(key, request.domain);
   for (const Attribute& entry : request.entries_of(descriptor)) {
-    append_sized(key, entry.name);
-    append_sized(key, entry.value);
+    base::append_sized(key, entry.name);
+    base::append_sized(key, entry.value);
   }
-  if (key.size() > kPlainKeyMax) key = kEnvoyKeys + ("rls/sha256:" + hex(sha256(key)));
+  if (key.size() > kPlainKeyMax) key = base::kEnvoyKeys + ("rls/sha256:" + base::hex(base::sha256(key)));
 }
 
-Result<Limit> limit_of(const RlsOverride& given) {
+Result<Limit> limit_of(const protocol::RlsOverride& given) {
   const auto period = microseconds_of(given.unit);
   if (!period) {
     return fail(ErrorCode::invalid_argument,
@@ -98,7 +93,8 @@ std::size_t RlsService::Views::add(const Request& request) {
   return requests.size() - 1;
 }
 
-tl::expected<const RlsResponse*, RlsError> RlsService::decide(const RlsRequest& request, Gate* gate) {
+tl::expected<const protocol::RlsResponse*, RlsError> RlsService::decide(const protocol::RlsRequest& request,
+                                                                        Gate* gate) {
   gate_ = gate;
   if (auto ready = prepare(request); !ready) return tl::unexpected<RlsError>(std::move(ready.error()));
   if (auto answered = answer_all(); !answered) return refuse(answered.error());
@@ -106,38 +102,40 @@ tl::expected<const RlsResponse*, RlsError> RlsService::decide(const RlsRequest& 
   return &response_;
 }
 
-RlsService::Checked RlsService::prepare(const RlsRequest& request) {
-  if (request.domain.empty()) return refuse(GrpcStatus::unknown, "rate limit domain must not be empty");
+RlsService::Checked RlsService::prepare(const protocol::RlsRequest& request) {
+  if (request.domain.empty()) return refuse(protocol::GrpcStatus::unknown, "rate limit domain must not be empty");
   if (request.descriptors.empty()) {
-    return refuse(GrpcStatus::unknown, "rate limit descriptor list must not be empty");
+    return refuse(protocol::GrpcStatus::unknown, "rate limit descriptor list must not be empty");
   }
   parts_.clear();
   charged_.clear();
-  questions_.clear();
+  queries_.clear();
   replaced_.clear();
   owns_used_ = 0;
   if (envoy != nullptr) envoy->renew(view_, view_version_);
-  const EnvoyRules* files = view_ == nullptr ? nullptr : view_->rules.get();
+  const envoy::EnvoyRules* files = view_ == nullptr ? nullptr : view_->rules.get();
   const bool is_in_files = files != nullptr && files->knows(request.domain);
   if (files != nullptr && !is_in_files) envoy->unknown_domains.fetch_add(1, std::memory_order_relaxed);
   is_known_ = is_in_files && !view_->is_lifted;
-  obeys_brought_ = files == nullptr || is_in_files;
-  for (const RlsDescriptor& descriptor : request.descriptors) {
+  obeys_inline_limits_ = files == nullptr || is_in_files;
+  for (const protocol::RlsDescriptor& descriptor : request.descriptors) {
     if (auto ready = prepare_part(request, descriptor); !ready) return ready;
   }
   drop_replaced();
   return {};
 }
 
-RlsService::Checked RlsService::prepare_part(const RlsRequest& request, const RlsDescriptor& descriptor) {
+RlsService::Checked RlsService::prepare_part(const protocol::RlsRequest& request,
+                                             const protocol::RlsDescriptor& descriptor) {
   const std::uint64_t hits = descriptor.hits_addend.value_or(std::max<std::uint32_t>(1, request.hits_addend));
-  if (hits > static_cast<std::uint64_t>(kRequestCostMax)) return refuse(*refuse_cost(kRequestCostMax + 1));
-  Part part{.is_by_rules = !descriptor.limit || !obeys_brought_, .is_question = hits == 0};
+  if (hits > static_cast<std::uint64_t>(protocol::kRequestCostMax))
+    return refuse(*protocol::refuse_cost(protocol::kRequestCostMax + 1));
+  Part part{.is_by_rules = !descriptor.limit || !obeys_inline_limits_, .is_query = hits == 0};
   if (hits > 0) part.cost = static_cast<std::int64_t>(hits) * (descriptor.is_negative_hits ? -1 : 1);
   if (!part.is_by_rules) {
-    if (auto ready = prepare_brought(request, descriptor, part); !ready) return ready;
+    if (auto ready = prepare_inline_limit(request, descriptor, part); !ready) return ready;
   } else {
-    Views& views = part.is_question ? questions_ : charged_;
+    Views& views = part.is_query ? queries_ : charged_;
     part.place = views.add(request_of(request, descriptor, part.cost));
     if (is_known_) prepare_found(request, descriptor, part);
   }
@@ -152,26 +150,28 @@ std::size_t RlsService::add_own() {
   return owns_used_++;
 }
 
-RlsService::Checked RlsService::prepare_brought(const RlsRequest& request, const RlsDescriptor& descriptor,
-                                                Part& part) {
+RlsService::Checked RlsService::prepare_inline_limit(const protocol::RlsRequest& request,
+                                                     const protocol::RlsDescriptor& descriptor, Part& part) {
   auto limit = limit_of(*descriptor.limit);
   if (!limit) return refuse(limit.error());
   part.own = add_own();
   Own& own = owns_[part.own];
   own.found.rule = nullptr;
   write_key(own.found.key, request, descriptor);
-  own.brought = *std::move(limit);
+  own.inline_limit = *std::move(limit);
   own.said = {descriptor.limit->requests_per_unit, descriptor.limit->unit, {}};
   own.hold = Hold::enforced;
-  own.answer = {.name = kPolicyName, .rule = kPolicyName, .limit = &own.brought, .cost = part.cost};
+  own.answer = {
+      .name = protocol::kPolicyName, .rule = protocol::kPolicyName, .limit = &own.inline_limit, .cost = part.cost};
   return {};
 }
 
-void RlsService::prepare_found(const RlsRequest& request, const RlsDescriptor& descriptor, Part& part) {
+void RlsService::prepare_found(const protocol::RlsRequest& request, const protocol::RlsDescriptor& descriptor,
+                               Part& part) {
   const std::size_t place = add_own();
   Own& own = owns_[place];
   view_->rules->find(request.domain, request.entries_of(descriptor), own.found);
-  const EnvoyRule* const rule = own.found.rule;
+  const envoy::EnvoyRule* const rule = own.found.rule;
   part.is_unlimited = rule != nullptr && rule->said.unlimited;
   if (rule != nullptr) replaced_.insert(replaced_.end(), rule->said.replaces.begin(), rule->said.replaces.end());
   if (rule == nullptr || part.is_unlimited) {
@@ -195,4 +195,4 @@ void RlsService::drop_replaced() {
   }
 }
 
-}  // namespace weir
+}  // namespace weir::server::rls

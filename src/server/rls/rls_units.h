@@ -11,27 +11,28 @@
 #include "envoy/envoy_config.h"
 #include "protocol/rls.h"
 
-namespace weir {
+namespace weir::server::rls {
 
 // In the order of EnvoyUnit, which defines their lengths.
-inline constexpr std::array<RlsUnit, 7> kRlsUnits = {RlsUnit::second, RlsUnit::minute, RlsUnit::hour, RlsUnit::day,
-                                                     RlsUnit::week,   RlsUnit::month,  RlsUnit::year};
+inline constexpr std::array<protocol::RlsUnit, 7> kRlsUnits = {
+    protocol::RlsUnit::second, protocol::RlsUnit::minute, protocol::RlsUnit::hour, protocol::RlsUnit::day,
+    protocol::RlsUnit::week,   protocol::RlsUnit::month,  protocol::RlsUnit::year};
 
-inline RlsUnit rls_unit(EnvoyUnit unit) { return kRlsUnits[static_cast<std::size_t>(unit)]; }
+inline protocol::RlsUnit rls_unit(envoy::EnvoyUnit unit) { return kRlsUnits[static_cast<std::size_t>(unit)]; }
 
 // Nothing if it is not a valid unit.
-inline std::optional<std::int64_t> microseconds_of(RlsUnit unit) {
+inline std::optional<std::int64_t> microseconds_of(protocol::RlsUnit unit) {
   const auto* at = std::ranges::find(kRlsUnits, unit);
   if (at == kRlsUnits.end()) return {};
-  return seconds_of(static_cast<EnvoyUnit>(at - kRlsUnits.begin())) * 1'000'000;
+  return envoy::seconds_of(static_cast<envoy::EnvoyUnit>(at - kRlsUnits.begin())) * 1'000'000;
 }
 
 // The unit of this length; unknown if there is none.
-inline RlsUnit rls_unit_of(std::int64_t period_us) {
-  for (const RlsUnit unit : kRlsUnits) {
+inline protocol::RlsUnit rls_unit_of(std::int64_t period_us) {
+  for (const protocol::RlsUnit unit : kRlsUnits) {
     if (microseconds_of(unit) == period_us) return unit;
   }
-  return RlsUnit::unknown;
+  return protocol::RlsUnit::unknown;
 }
 
-}  // namespace weir
+}  // namespace weir::server::rls

@@ -1,0 +1,118 @@
+// The counts of all pipelines of a store, added up, and whether any circuit breaker is open now.
+//
+// Each pipeline adds its counts once per loop iteration, and reports when one of its breakers opens or closes. OnChange
+// is called for the first that opens and the last that closes. Any thread. Tested by pipeline_totals_test.cc.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "weir/clock.h"
+
+namespace weir::fleet {
+
+struct PipelineCounts {
+  std::uint64_t requests = 0;          // submitted
+  std::uint64_t calls = 0;             // sent
+  std::uint64_t answered = 0;          // requests
+  std::uint64_t failed = 0;            // requests
+  std::uint64_t refused = 0;           // requests: Redis replied with an error to the request itself
+  std::uint64_t timeouts = 0;          // requests
+  std::uint64_t late = 0;              // calls that the script refused as too late
+  std::uint64_t unsent = 0;            // requests not queued, as too many were waiting
+  std::uint64_t breaker_openings = 0;  // of the breaker
+  std::uint64_t connects = 0;          // to a server of Redis
+
+  static constexpr std::array kMembers = {
+      &PipelineCounts::requests,         &PipelineCounts::calls,    &PipelineCounts::answered, &PipelineCounts::failed,
+      &PipelineCounts::refused,          &PipelineCounts::timeouts, &PipelineCounts::late,     &PipelineCounts::unsent,
+      &PipelineCounts::breaker_openings, &PipelineCounts::connects};
+};
+static_assert(sizeof(PipelineCounts) == sizeof(std::uint64_t) * 10, "kMembers has them all");
+
+class PipelineTotals {
+ public:
+  // Called when Redis becomes unavailable, with the last reason, and when it is back. Runs on a pipeline's thread; must
+  // not block.
+  using OnChange = std::function<void(bool is_away, std::string_view why)>;
+  explicit PipelineTotals(OnChange on_change = {}) : on_change_(std::move(on_change)) {}
+
+  // Adds what a pipeline counted since its last call.
+  void add(const PipelineCounts& now, PipelineCounts& reported) {
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const auto member = PipelineCounts::kMembers[i];
+      if (now.*member == reported.*member) continue;
+      sums_[i].fetch_add(now.*member - reported.*member, std::memory_order_relaxed);
+      reported.*member = now.*member;
+    }
+  }
+
+  // `more` more breakers are open; negative: fewer.
+  void open(int more, std::string_view why, Micros now) {
+    const std::lock_guard lock(mutex_);
+    const bool was_away = open_ > 0;
+    open_ += more;
+    is_away_.store(open_ > 0, std::memory_order_relaxed);
+    if (!why.empty()) note(why, now);
+    if (was_away == (open_ > 0)) return;
+    since_ = now;
+    if (on_change_) on_change_(open_ > 0, why_);
+  }
+  // A pipeline with `fewer` open breakers has ended. Does not call OnChange, because Redis is not back.
+  void leave(int fewer) {
+    const std::lock_guard lock(mutex_);
+    open_ -= fewer;
+    is_away_.store(open_ > 0, std::memory_order_relaxed);
+  }
+  // Records the reason of a failure.
+  void record_fault(std::string_view why, Micros now) {
+    const std::lock_guard lock(mutex_);
+    note(why, now);
+  }
+
+  PipelineCounts counts() const {
+    PipelineCounts out;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      out.*PipelineCounts::kMembers[i] = sums_[i].load(std::memory_order_relaxed);
+    }
+    return out;
+  }
+
+  // Whether any breaker is open.
+  bool is_away() const { return is_away_.load(std::memory_order_relaxed); }
+
+  struct State {
+    bool is_away = false;
+    Micros since{0};    // monotonic; 0: since the start
+    std::string why{};  // the last fault, however old
+    Micros why_at{0};
+  };
+  State state() const {
+    const std::lock_guard lock(mutex_);
+    return {open_ > 0, since_, why_, why_at_};
+  }
+
+ private:
+  void note(std::string_view why, Micros now) {
+    why_ = why;
+    why_at_ = now;
+  }
+
+  std::array<std::atomic<std::uint64_t>, PipelineCounts::kMembers.size()> sums_{};
+  const OnChange on_change_;
+  std::atomic<bool> is_away_{false};
+  mutable std::mutex mutex_;  // guards what follows
+  int open_ = 0;
+  Micros since_{0};
+  std::string why_;
+  Micros why_at_{0};
+};
+
+}  // namespace weir::fleet
