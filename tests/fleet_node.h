@@ -28,7 +28,7 @@
 
 namespace weir::test {
 
-inline constexpr Micros kLong{1'000'000};  // for tests whose subject is no deadline: machines that run them are busy
+inline constexpr Micros kLong{10'000'000};  // for tests whose subject is no deadline: a busy machine stalls for seconds
 
 // One process of a fleet.
 struct Node {

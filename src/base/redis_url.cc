@@ -52,18 +52,8 @@ std::optional<std::string> unescaped(std::string_view text) {
 }
 
 std::string escaped(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kPlain = "-._~/+";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (is_letter_or_digit(c) || kPlain.find(c) != kPlain.npos) {
-      out += c;
-    } else {
-      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return out;
+  return percent_encoded(text, [=](char c) { return is_letter_or_digit(c) || kPlain.find(c) != kPlain.npos; });
 }
 
 template <class Number>

@@ -46,6 +46,23 @@ inline void append_hex(std::string& out, char byte) {
   out += {kHexDigits[bits >> 4], kHexDigits[bits & 15]};
 }
 
+// The text with a % and two capital hexadecimal digits for each byte that is not plain.
+template <class IsPlain>
+std::string percent_encoded(std::string_view text, IsPlain is_plain) {
+  constexpr std::string_view kCapitals = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto bits = static_cast<unsigned char>(c);
+    if (is_plain(c)) {
+      out += c;
+    } else {
+      out += {'%', kCapitals[bits >> 4], kCapitals[bits & 15]};
+    }
+  }
+  return out;
+}
+
 // Returns nothing if a % is not followed by two hexadecimal digits.
 inline std::optional<std::string> percent_decoded(std::string_view text) {
   std::string out;

@@ -177,19 +177,9 @@ std::string fleet_note(const protocol::JsonValue& answer) {
 }
 
 std::string in_query(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || base::is_digit(c) ||
-                          std::string_view("-._~").find(c) != std::string_view::npos;
-    if (is_plain) {
-      out += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return out;
+  constexpr std::string_view kPlain = "-._~";
+  return base::percent_encoded(text,
+                               [=](char c) { return base::is_letter_or_digit(c) || kPlain.find(c) != kPlain.npos; });
 }
 
 }  // namespace weir::cli

@@ -4,6 +4,7 @@
 // check.cc, settle.cc and together.cc contain what a call does.
 #include "weir/gate.h"
 
+#include <exception>
 #include <utility>
 
 #include "gate/explain.h"
@@ -26,7 +27,7 @@ Result<PolicyChanges> Gate::apply(Policy policy, Force force, std::shared_ptr<Pl
 }
 
 Result<PolicyChanges> Gate::Impl::apply(const Policy& policy, Force force, std::shared_ptr<Plans> by) {
-  return gate::guarded([&]() -> Result<PolicyChanges> {
+  return base::guarded([&]() -> Result<PolicyChanges> {
     auto checked = gate::validated(policy);  // a policy built by hand must pass the same checks
     if (!checked) return fail(std::move(checked.error()));
     auto book = make_book(*std::move(checked), by);
@@ -59,7 +60,7 @@ Result<std::shared_ptr<const policy::Rulebook>> Gate::Impl::make_book(Policy pol
 }
 
 Result<void> Gate::use_plans(std::shared_ptr<Plans> plans) noexcept {
-  return gate::guarded([&]() -> Result<void> {
+  return base::guarded([&]() -> Result<void> {
     const std::lock_guard lock(impl_->applying);
     auto in_force = impl_->rules.load();
     if (in_force != nullptr) {
@@ -99,7 +100,7 @@ Result<void> Gate::check(const std::shared_ptr<const policy::Rulebook>& rules, c
 }
 
 Result<Answer> Gate::peek(const Request& request) noexcept {
-  return gate::guarded([&] { return impl_->peek(request); });
+  return base::guarded([&] { return impl_->peek(request); });
 }
 
 Result<Answer> Gate::check_once(std::string_view id, const Request& request) noexcept {
@@ -111,21 +112,21 @@ Result<RuleReservation> Gate::reserve(const Request& request, const ReserveOptio
 }
 
 Result<Answer> Gate::commit(std::string_view id, const Request& request) noexcept {
-  return gate::guarded([&] { return impl_->settle(id, request); });
+  return base::guarded([&] { return impl_->settle(id, request); });
 }
 
 Result<Answer> Gate::cancel(std::string_view id, const Request& request) noexcept {
   Request nothing = request;
   nothing.cost = 0;
-  return gate::guarded([&] { return impl_->settle(id, nothing); });
+  return base::guarded([&] { return impl_->settle(id, nothing); });
 }
 
 Result<bool> Gate::reset(std::string_view rule, const Request& request) noexcept {
-  return gate::guarded([&] { return impl_->reset(rule, request); });
+  return base::guarded([&] { return impl_->reset(rule, request); });
 }
 
 Result<Explanation> Gate::explain(const Request& request) noexcept {
-  return gate::guarded([&] { return weir::gate::explain(impl_->rules.load(), impl_->limiter, request); });
+  return base::guarded([&] { return weir::gate::explain(impl_->rules.load(), impl_->limiter, request); });
 }
 
 std::string Gate::key_of(const Answer& answer, const Request& request) const noexcept {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "algorithm/binding.h"
+#include "base/guarded.h"
 #include "base/random_id.h"
 #include "gate/snapshot.h"
 #include "policy/rulebook.h"
@@ -52,16 +52,6 @@ void tell_shadow(const policy::ShadowBill& shadow, std::span<const Decision> dec
 
 // What a check of these charges would return if it were the only one. Changes nothing.
 Result<Verdict> look(Limiter& limiter, std::span<const Charge> charges);
-
-// No exception reaches the caller: if memory runs out, the call returns an error.
-template <class F>
-auto guarded(F call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::exception&) {
-    return fail(ErrorCode::exhausted, "out of memory");
-  }
-}
 
 }  // namespace weir::gate
 
@@ -143,7 +133,7 @@ struct Gate::Impl {
 // The same for calls that are counted: an error is counted, too.
 template <class F>
 auto Gate::Impl::counted(F call) -> decltype(call()) {
-  auto result = gate::guarded(std::move(call));
+  auto result = base::guarded(std::move(call));
   if (!result) tally.add(usage::Tally::kFailed, usage::Tally::What::allowed, Micros{0});
   return result;
 }

@@ -32,7 +32,7 @@ Result<Policy> validated(const Policy& policy) {
 namespace weir {
 
 Result<Policy> parse_policy(std::string_view text, std::string_view name) noexcept {
-  return gate::guarded([&] {
+  return base::guarded([&] {
     return gate::policy_or_problems(
         name, [&](auto& problems, auto compile) { return policy::read_policy(text, problems, compile); });
   });

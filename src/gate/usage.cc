@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,7 +145,7 @@ std::optional<Error> refuse_usage(std::string_view text) {
 }
 
 Result<UsageReport> Gate::usage(const UsageQuery& query, std::span<const std::string> others) const noexcept {
-  return gate::guarded([&]() -> Result<UsageReport> {
+  return base::guarded([&]() -> Result<UsageReport> {
     usage::Ledger& ledger = impl_->ledger;
     if (!ledger.is_on())
       return fail(ErrorCode::not_found,
@@ -177,14 +178,14 @@ Result<UsageReport> Gate::usage(const UsageQuery& query, std::span<const std::st
 }
 
 Result<std::vector<SavedUsage>> Gate::unsaved_usage() noexcept {
-  return gate::guarded(
+  return base::guarded(
       [&]() -> Result<std::vector<SavedUsage>> { return impl_->ledger.unsaved(impl_->limiter.now()); });
 }
 
 void Gate::usage_saved(std::int64_t day, std::uint64_t version) noexcept { impl_->ledger.saved(day, version); }
 
 Result<void> Gate::load_usage(std::string text) noexcept {
-  return gate::guarded([&] { return impl_->ledger.take(std::move(text), impl_->limiter.now()); });
+  return base::guarded([&] { return impl_->ledger.take(std::move(text), impl_->limiter.now()); });
 }
 
 UsageStats Gate::usage_stats() const noexcept { return impl_->ledger.stats(); }

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <exception>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "algorithm/limit.h"
+#include "base/guarded.h"
 #include "base/key_space.h"
 #include "base/once_name.h"
 #include "base/random_id.h"
@@ -44,18 +44,6 @@ std::optional<Error> refuse_id(std::string_view id) {
   if (!id.empty() && id.size() <= kHoldIdBytesMax) return {};
   return Error{ErrorCode::invalid_argument, "the id of a permit in flight has 1 to " + std::to_string(kHoldIdBytesMax) +
                                                 " bytes; this one has " + std::to_string(id.size())};
-}
-
-// No exception reaches the caller: if memory runs out, the call returns an error.
-template <class F>
-auto guarded(F call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::exhausted, "out of memory");
-  } catch (const std::exception&) {
-    return fail(ErrorCode::unavailable, "internal error");  // short enough to need no memory
-  }
 }
 
 std::optional<Error> refuse_charges(std::span<const Charge> charges, std::size_t charges_max) {
@@ -117,7 +105,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
         clock(memory->clock()),
         waits(std::make_shared<limiter::WaitQueue>(options.waiters_max, clock,
                                                    [this](const Charge& charge, std::int64_t now) {
-                                                     return guarded([&] { return store.check(charge, now); });
+                                                     return base::guarded([&] { return store.check(charge, now); });
                                                    })) {
     store.use(*memory);
     if (options.sweeping == Sweeping::in_background) {
@@ -177,7 +165,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   }
 
   Result<Decision> charge(const Charge& asked) {
-    return guarded([&]() -> Result<Decision> {
+    return base::guarded([&]() -> Result<Decision> {
       if (auto wrong = refuse_charge(asked)) return fail(std::move(*wrong));
       const base::StoredCharges stored({&asked, 1});
       const Charge& charge = stored.all()[0];
@@ -208,7 +196,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
 
   template <class F>
   Result<Decision> with_own(F call) {
-    return guarded([&]() -> Result<Decision> {
+    return base::guarded([&]() -> Result<Decision> {
       if (own) return call(*own);
       return fail(ErrorCode::invalid_argument, "this limiter has no default limit: pass one with the call");
     });
@@ -232,7 +220,7 @@ Result<Decision> Limiter::check(std::string_view key, const Limit& limit, std::i
 }
 
 Result<Verdict> Limiter::check_all(std::span<const Charge> asked) noexcept {
-  return guarded([&]() -> Result<Verdict> {
+  return base::guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_charges(asked, kChargesMax)) return fail(std::move(*wrong));
     const base::StoredCharges stored(asked);
     auto verdict = impl_->store.charge(stored.all(), impl_->now());
@@ -242,7 +230,7 @@ Result<Verdict> Limiter::check_all(std::span<const Charge> asked) noexcept {
 }
 
 Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge> asked, Micros lasts) noexcept {
-  return guarded([&]() -> Result<Verdict> {
+  return base::guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_charges(asked, kChargesMax)) return fail(std::move(*wrong));
     const base::StoredCharges stored(asked);
@@ -255,12 +243,12 @@ Result<Verdict> Limiter::check_once(std::string_view id, std::span<const Charge>
 }
 
 Result<Verdict> Limiter::charge_once(std::string_view name, std::span<const Charge> charges) noexcept {
-  return guarded([&] { return impl_->charge_once(name, charges, kRequestIdLasts); });
+  return base::guarded([&] { return impl_->charge_once(name, charges, kRequestIdLasts); });
 }
 
 Result<bool> Limiter::charge_into(std::span<const Charge> charges, std::span<Decision> decisions,
                                   Micros& now) noexcept {
-  return guarded([&]() -> Result<bool> {
+  return base::guarded([&]() -> Result<bool> {
     now = Micros{impl_->now()};
     if (charges.size() == 1) {
       auto decision = impl_->store.check(charges[0], now.count());
@@ -276,7 +264,7 @@ Result<bool> Limiter::charge_into(std::span<const Charge> charges, std::span<Dec
 }
 
 Result<Verdict> Limiter::overdraw(std::span<const Charge> asked) noexcept {
-  return guarded([&]() -> Result<Verdict> {
+  return base::guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_costs(asked, kChargesMax)) return fail(std::move(*wrong));
     const base::StoredCharges stored(asked);
     return impl_->store.overdraw(stored.all(), impl_->now());
@@ -312,7 +300,7 @@ Result<Decision> Limiter::peek(std::string_view key) noexcept {
 }
 
 Result<Decision> Limiter::peek(std::string_view key, const Limit& limit) noexcept {
-  return guarded([&]() -> Result<Decision> {
+  return base::guarded([&]() -> Result<Decision> {
     if (limit.algorithm != Algorithm::concurrency) return check(key, limit, 0);
     if (auto wrong = refuse_limit(limit)) return fail(std::move(*wrong));
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
@@ -326,7 +314,7 @@ Result<Decision> Limiter::preview(std::string_view key, const Limit& limit, std:
 }
 
 Result<Decision> Limiter::preview(const Charge& asked) noexcept {
-  return guarded([&]() -> Result<Decision> {
+  return base::guarded([&]() -> Result<Decision> {
     if (auto wrong = refuse_charge(asked)) return fail(std::move(*wrong));
     const base::StoredCharges stored({&asked, 1});
     return impl_->store.preview(stored.all()[0], impl_->now());
@@ -338,21 +326,21 @@ Result<Decision> Limiter::refund(std::string_view key, std::int64_t permits) noe
 }
 
 Result<Decision> Limiter::refund(std::string_view key, const Limit& limit, std::int64_t permits) noexcept {
-  return guarded([&]() -> Result<Decision> {
+  return base::guarded([&]() -> Result<Decision> {
     if (permits < 0) return fail(ErrorCode::out_of_range, "a negative number of permits cannot be refunded");
     return check(key, limit, -permits);
   });
 }
 
 Result<bool> Limiter::reset(std::string_view key) noexcept {
-  return guarded([&]() -> Result<bool> {
+  return base::guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     return impl_->reset(base::StoredKey(key));
   });
 }
 
 Result<bool> Limiter::reset_rule_key(std::string_view key) noexcept {
-  return guarded([&] { return impl_->reset(key); });
+  return base::guarded([&] { return impl_->reset(key); });
 }
 
 Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, std::int64_t cost) noexcept {
@@ -361,7 +349,7 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, std
 
 Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, const Limit& limit,
                                   std::int64_t cost) noexcept {
-  return guarded([&]() -> Result<Decision> {
+  return base::guarded([&]() -> Result<Decision> {
     if (limit.algorithm != Algorithm::concurrency) {
       return fail(ErrorCode::invalid_argument,
                   "only a concurrency limit such as `20 concurrent` can be acquired; check the others");
@@ -376,7 +364,7 @@ Result<Decision> Limiter::acquire(std::string_view key, std::string_view id, con
 }
 
 Result<bool> Limiter::release(std::string_view key, std::string_view id) noexcept {
-  return guarded([&]() -> Result<bool> {
+  return base::guarded([&]() -> Result<bool> {
     if (auto wrong = refuse_key(key)) return fail(std::move(*wrong));
     if (auto wrong = refuse_id(id)) return fail(std::move(*wrong));
     const base::StoredKey stored(key);
@@ -390,7 +378,7 @@ Result<Decision> Limiter::wait(std::string_view key, Micros deadline, const Wait
 
 Result<Decision> Limiter::wait(std::string_view key, const Limit& limit, Micros deadline,
                                const WaitOptions& options) noexcept {
-  return guarded([&]() -> Result<Decision> {
+  return base::guarded([&]() -> Result<Decision> {
     const Charge charge{.key = key, .limit = &limit, .cost = options.cost};
     if (auto wrong = refuse_wait(charge)) return fail(std::move(*wrong));
     const base::StoredCharges stored({&charge, 1});
@@ -408,7 +396,7 @@ WaitId Limiter::wait_async(std::string_view key, const Limit& limit, Micros dead
                            std::int64_t cost) noexcept {
   const Charge charge{.key = key, .limit = &limit, .cost = cost};
   WaitId id = 0;
-  const Result<Decision> sound = guarded([&]() -> Result<Decision> {
+  const Result<Decision> sound = base::guarded([&]() -> Result<Decision> {
     if (auto wrong = refuse_wait(charge)) return fail(std::move(*wrong));
     const base::StoredCharges stored({&charge, 1});
     id = impl_->waits->wait(stored.all()[0], deadline, std::move(callback));
@@ -422,7 +410,7 @@ bool Limiter::cancel_wait(WaitId id) noexcept { return impl_->waits->cancel(id);
 std::size_t Limiter::waiting() const noexcept { return impl_->waits->size(); }
 
 Result<Reservation> Limiter::reserve(std::span<const Charge> asked, const ReserveOptions& options) noexcept {
-  return guarded([&]() -> Result<Reservation> {
+  return base::guarded([&]() -> Result<Reservation> {
     Reservation reservation{.id = options.id.empty() ? base::random_id() : std::string(options.id)};
     if (auto wrong = refuse_request_id(reservation.id, options.lasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_costs(asked, kReservedMax)) return fail(std::move(*wrong));
@@ -435,7 +423,7 @@ Result<Reservation> Limiter::reserve(std::span<const Charge> asked, const Reserv
 }
 
 Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> asked) noexcept {
-  return guarded([&]() -> Result<Verdict> {
+  return base::guarded([&]() -> Result<Verdict> {
     if (auto wrong = refuse_request_id(id, kRequestIdLasts)) return fail(std::move(*wrong));
     if (auto wrong = refuse_costs(asked, kReservedMax)) return fail(std::move(*wrong));
     const base::StoredCharges stored(asked);
@@ -446,7 +434,7 @@ Result<Verdict> Limiter::commit(std::string_view id, std::span<const Charge> ask
 }
 
 Result<Verdict> Limiter::cancel(std::string_view id, std::span<const Charge> reserved) noexcept {
-  return guarded([&]() -> Result<Verdict> {
+  return base::guarded([&]() -> Result<Verdict> {
     std::vector<Charge> nothing(reserved.begin(), reserved.end());
     for (Charge& charge : nothing) charge.cost = 0;
     return commit(id, nothing);
@@ -472,7 +460,7 @@ Micros Limiter::now() const noexcept { return Micros{impl_->now()}; }
 std::uint32_t Limiter::nodes() const noexcept { return impl_->store.nodes(); }
 
 Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) noexcept {
-  return guarded([&]() -> Result<Limiter> {
+  return base::guarded([&]() -> Result<Limiter> {
     auto impl = Limiter::Impl::open(std::move(options), std::move(own));
     if (!impl) return fail(std::move(impl.error()));
     return Limiter(*std::move(impl));
@@ -480,7 +468,7 @@ Result<Limiter> open_limiter(std::optional<Limit> own, LimiterOptions options) n
 }
 
 Result<Limiter> make_limiter(std::string_view algorithm, std::string_view quota, LimiterOptions options) noexcept {
-  return guarded([&]() -> Result<Limiter> {
+  return base::guarded([&]() -> Result<Limiter> {
     const auto named = parse_algorithm(algorithm);
     if (!named) return fail(named.error());
     auto limit = compile(quota, *named);

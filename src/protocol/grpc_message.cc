@@ -61,18 +61,7 @@ std::optional<Micros> parse_grpc_timeout(std::string_view text) {
 }
 
 std::string percent_encoded(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte <= 0x7e && c != '%') {
-      out += c;
-    } else {
-      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return out;
+  return base::percent_encoded(text, [](char c) { return c >= 0x20 && c <= 0x7e && c != '%'; });
 }
 
 }  // namespace weir::protocol
