@@ -38,7 +38,7 @@ if(WEIR_FUZZ)
     "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:WEIR_IS_TEST>>>:-fsanitize=fuzzer-no-link>")
 endif()
 
-# The code under test is optimised, the tests are not: so they compile in half of the time.
+# The code under test is optimised, the tests are not: so their compilation takes half as long.
 set(WEIR_TEST_FLAGS -O0 -U_FORTIFY_SOURCE)
 
 # The headers that nearly every file includes are precompiled: alone they take a second per file. The tests also have
@@ -61,8 +61,8 @@ endfunction()
 
 # weir_together(NAME)
 #
-# Compiles a dozen sources of a target as one file, which takes half of the time. With -DWEIR_APART=ON each file is
-# compiled alone, which checks that it includes what it needs (tests/apart_long.sh).
+# Compiles a dozen sources of a target as one file, which takes half as long as one by one. With -DWEIR_APART=ON each
+# file is compiled alone, which checks that it includes what it needs (tests/apart_long.sh).
 function(weir_together name)
   if(WEIR_APART)
     return()

@@ -35,10 +35,7 @@ struct Shared {
   };
 
   // Appends a command, or the call of its script.
-  void encode(const Command& entry, std::span<const std::string_view> words, Queue& queue) const {
-    if (entry.script == kNoScript) return queue.push(entry, words);
-    queue.push_script(entry, scripts[static_cast<std::size_t>(entry.script)].sha, words);
-  }
+  void encode(const Command& entry, std::span<const std::string_view> words, Queue& queue) const;
 
   base::redis::Target target;
   ClientOptions options;

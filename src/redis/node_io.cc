@@ -56,6 +56,11 @@ bool Node::admit(Command& entry) {
   return false;
 }
 
+void Shared::encode(const Command& entry, std::span<const std::string_view> words, Queue& queue) const {
+  if (entry.script == kNoScript) return queue.push(entry, words);
+  queue.push_script(entry, scripts[static_cast<std::size_t>(entry.script)].sha, words);
+}
+
 void Node::push(Command entry, std::span<const std::string_view> words) {
   if (!admit(entry)) return;
   shared_.encode(entry, words, is_sending() ? queue_ : backlog_);
