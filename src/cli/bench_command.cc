@@ -192,7 +192,7 @@ const Command kBenchCommand{
     "  weir bench --resp :6379 --command 'INCR {key}'        any command on any RESP server\n"
     "  weir bench --http :8080                               GET /auth, as a gateway sends it\n"
     "  weir bench --http :8080 --batch 100                   POST /v1/checks, 100 checks in each request\n"
-    "  weir bench --grpc :8081 --connections 16              Envoy's ShouldRateLimit, 32 calls in flight on each\n"
+    "  weir bench --grpc :8081 --connections 16              Envoy's ShouldRateLimit, 32 calls at once per connection\n"
     "\n"
     "  --pid $(pidof weir) also reports the server's CPU time per check. On one machine, pin the server with taskset\n"
     "  and the client with --cpu, and compare ratios only.\n"

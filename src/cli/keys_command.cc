@@ -110,7 +110,7 @@ KeysCommand::KeysCommand(CLI::App& app) {
   text_flag(*ban, "--for", for_, "TIME", "Duration of the ban: 10min, 1h, 7d")->check(why_not_lasting);
   text_flag(*ban, "--reason", reason_, "TEXT", "Reason, recorded with the change");
   ban->add_flag("--force", force_,
-                "Allow a ban of many: a range wider than /8 (IPv6: /32), or one that names no client");
+                "Allow a ban of many clients: a range wider than /8 (IPv6: /32), or a ban that names no client");
   request_.add(*explain);
   for (CLI::App* one : {reset, ban}) request_.add_attributes(*one);
   CLI::App* const top =

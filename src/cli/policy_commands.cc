@@ -137,7 +137,7 @@ const Command kValidateCommand{
     "\n"};
 const Command kExplainCommand{
     "explain", "Explain which rules apply to a request, and why; charges nothing", declare<ExplainCommand>,
-    "  weir explain --path /api/login --method POST --ip 192.0.2.1      by weir.yaml in this folder\n"
+    "  weir explain --path /api/login --method POST --ip 192.0.2.1      with weir.yaml in this folder\n"
     "  weir explain --config rules.yaml --user 42 --path /api/search --json\n"
     "  weir explain --state state.weir --user 42                        with the usage in a state file, also while a "
     "server uses it\n"

@@ -153,7 +153,7 @@ const Command kRulesCommand{
     "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits in requests still apply\n"
     "  weir rules changes                                    runtime changes: who, what, when, and which are in "
     "effect\n"
-    "  weir rules undo                                       undo the last change; undo 7: change 7\n"
+    "  weir rules undo                                       undo the last change; weir rules undo 7 undoes change 7\n"
     "  weir rules apply new.yaml                             use this config instead of the file, until it is undone\n"
     "  weir rules reload                                     reload the config file now\n"
     "\n"};
