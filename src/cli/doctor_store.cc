@@ -62,7 +62,7 @@ bool look_at_other_versions(const protocol::JsonValue& nodes, Findings& out) {
   const bool is_barred = nodes.at("barred").is_true;
   bad(out,
       is_barred ? "this server does not join the fleet, and each rule's on_backend_error applies: " + others
-                : "servers with another key format count separately, so limits are admitted twice: " + others,
+                : "servers with another key format count separately, so limits admit twice as much: " + others,
       "stop all servers of one version, or give them another --store-prefix");
   return is_barred;
 }
@@ -88,7 +88,7 @@ void look_at_reach(const protocol::JsonValue& nodes, Findings& out) {
 void look_at_joining(const protocol::JsonValue& nodes, Findings& out) {
   const bool has_said = nodes.at("joined").kind == protocol::JsonValue::Kind::boolean;
   if (!has_said || nodes.at("joined").is_true || nodes.at("share_of").number() > 1) return;
-  warn(out, "this server has not reached Redis since its start, so it knows no other server and admits whole limits",
+  warn(out, "this server has not reached Redis since its start: it knows no other server and admits each limit in full",
        "with --state FILE, a server knows the fleet's size after a restart; without it, start it while Redis is "
        "available");
 }

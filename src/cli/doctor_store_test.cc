@@ -79,7 +79,7 @@ TEST_F(DoctorStoreTest, BlamesTheAddressAndNotTheNetworkForAWrongAddress) {
 }
 
 TEST_F(DoctorStoreTest, WarnsOfAServerThatAdmitsWholeLimits) {
-  const std::string whole = "admits whole limits";
+  const std::string whole = "admits each limit in full";
   EXPECT_EQ(found(findings(R"("up":false,"joined":false,"share_of":1)"), whole), warning);
   EXPECT_FALSE(found(findings(R"("up":false,"joined":false,"share_of":3)"), whole)) << "the server knows two others";
   EXPECT_FALSE(found(findings(R"("up":true,"joined":true,"share_of":1)"), whole));
@@ -91,7 +91,7 @@ TEST_F(DoctorStoreTest, NamesServersOfAnotherKeyFormat) {
   EXPECT_EQ(found(findings(R"("up":false,"barred":true,"last_error":"refused")" + others), "does not join the fleet"),
             failure);
   EXPECT_FALSE(found(findings(R"("up":false,"barred":true,"last_error":"refused")" + others), "has been unavailable"));
-  EXPECT_EQ(found(findings(R"("up":true,"barred":false)" + others), "admitted twice: 1 server uses"), failure);
+  EXPECT_EQ(found(findings(R"("up":true,"barred":false)" + others), "admit twice as much: 1 server uses"), failure);
 }
 
 TEST_F(DoctorStoreTest, ReportsTheLastErrorForAMinute) {

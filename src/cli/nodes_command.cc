@@ -22,7 +22,7 @@ bool is_out_of_date(const protocol::JsonValue& fleet) {
 // Whether the server stays out of the fleet, because servers in it use another key format.
 bool is_barred(const protocol::JsonValue& fleet) { return fleet.at("barred").is_true; }
 
-// Whether the server decides without Redis and does not know of other servers, so that it admits whole limits.
+// Whether the server decides without Redis and does not know of other servers, so that it admits each limit in full.
 bool admits_whole_limits(const protocol::JsonValue& fleet) {
   return fleet.at("joined").kind == protocol::JsonValue::Kind::boolean && !fleet.at("joined").is_true &&
          fleet.at("share_of").number() <= 1;
@@ -55,11 +55,12 @@ std::string fleet_words(const protocol::JsonValue& fleet) {
   if (!fleet.at("up").is_true && !is_barred(fleet))
     out += "last error: " + printable(fleet.at("last_error").text) + "\n";
   if (const std::string& others = fleet.at("other_version").text; !others.empty()) {
-    out += (is_barred(fleet) ? "this server does not join the fleet: " : "limits are admitted twice: ") +
+    out += (is_barred(fleet) ? "this server does not join the fleet: " : "limits admit twice as much: ") +
            printable(others) + "\n";
   }
   if (!is_barred(fleet) && admits_whole_limits(fleet)) {
-    out += "this server has not reached Redis since its start, so it knows no other server and admits whole limits\n";
+    out +=
+        "this server has not reached Redis since its start: it knows no other server and admits each limit in full\n";
   }
   if (!is_barred(fleet) && is_out_of_date(fleet)) {
     out += "this list is " + protocol::wait_text(fleet.at("heard_seconds").number()) +

@@ -70,7 +70,7 @@ fleet::FleetStoreOptions store_options(FleetOptions options, base::redis::Target
       if (other.version == 0) return log("no server uses another version of the key format anymore");
       log(fleet::to_string(other, prefix) + (is_barred
                                                  ? ": this node does not join them, and decides without Redis"
-                                                 : ": both groups count separately, so each limit is admitted twice"));
+                                                 : ": both groups count separately, so limits admit twice as much"));
     };
     out.pipeline.client.on_event = [log = std::move(options.log)](const redis::Event& event) { log(in_words(event)); };
   }

@@ -109,7 +109,7 @@ void log_other_version(std::string_view prefix, const fleet::OtherVersion& other
     log::log(log::LogLevel::error, "cannot join the fleet; each rule's on_backend_error applies",
              {{"reason", reason}, {"fix", std::string(kOtherVersionFix)}});
   } else {
-    log::log(log::LogLevel::error, "servers with another key format count separately; limits are admitted twice",
+    log::log(log::LogLevel::error, "servers with another key format count separately; limits admit twice as much",
              {{"reason", reason}, {"fix", std::string(kOtherVersionFix)}});
   }
 }

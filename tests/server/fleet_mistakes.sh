@@ -43,8 +43,8 @@ start_on "redis+cluster://127.0.0.1:$redis_port"
 echo secret >"$work/pass"
 start_on "redis://default@127.0.0.1:$redis_port?password_file=$work/pass"
 eventually "TLS to a plain port" finds 0 "if this server does not use TLS, write redis://"
-succeeds "doctor warns of a server that never reached Redis" finds 0 "admits whole limits"
-prints "so does weir nodes" "admits whole limits" weir_on 0 nodes
+succeeds "doctor warns of a server that never reached Redis" finds 0 "admits each limit in full"
+prints "so does weir nodes" "admits each limit in full" weir_on 0 nodes
 at=127.0.0.1:$redis_port
 eventually "a Redis that is no cluster" \
   finds 1 "Redis at $at: Redis: cannot read the cluster map: $at: ERR This instance has cluster support disabled"

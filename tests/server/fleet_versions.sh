@@ -43,7 +43,7 @@ redis-cli -p "$redis_port" DEL 'weir:1!{0000}nodes' >/dev/null
 eventually "it joins when they are gone" is_strict 0
 old_servers late
 eventually "a server that has joined reports those that come later" \
-  tells 0 "limits are admitted twice: 1 server with the prefix weir: uses version 1" nodes
-prints "in doctor, too" "servers with another key format count separately, so limits are admitted twice" \
+  tells 0 "limits admit twice as much: 1 server with the prefix weir: uses version 1" nodes
+prints "in doctor, too" "servers with another key format count separately, so limits admit twice as much" \
   weir_on 0 doctor
 finish
