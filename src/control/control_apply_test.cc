@@ -54,7 +54,7 @@ TEST_F(ControlApply, OnlyTheFileMayNameThePlanDatabase) {
 
 // As from an older version that applied it, or from a server whose file names another source.
 TEST_F(ControlApply, DoesNotOpenThePlanSourceOfAnOlderChange) {
-  Change change{.id = 1, .at = clock->now(), .kind = ChangeKind::policy, .what = "config with 1 rule, over the file"};
+  Change change{.id = 1, .at = clock->now(), .kind = ChangeKind::policy, .what = "config with 1 rule"};
   change.text = "plans: {source: 'sqlite:" + folder.at("elsewhere.db") + "', default: free, tiers: {free: 9/hour}}\n" +
                 "rules: [{name: api, per: user, limit: plan}]\n";
   folder.write("j", to_line(change));

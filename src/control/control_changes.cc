@@ -129,7 +129,7 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
     for (const std::string& line : changes.refused) message += "\n  " + line;
     return conflict(std::move(message));
   }
-  const std::string what = "config with " + base::counted(policy->rules.size(), "rule") + ", over the file";
+  const std::string what = "config with " + base::counted(policy->rules.size(), "rule") + ", instead of the file";
   return make(*std::move(held), {.by = by, .kind = ChangeKind::policy, .what = what, .text = std::string(text)});
 }
 
