@@ -121,7 +121,7 @@ class Reader {
     const Word count{word.text.substr(0, digits), word.column};
     const Word name{word.text.substr(digits), word.column + static_cast<std::int32_t>(digits)};
     if (name.text.empty())
-      return wrong(word, "the unit must follow " + base::in_quotes(count.text) + " at once, as in 5min");
+      return wrong(word, "the unit must directly follow " + base::in_quotes(count.text) + ", as in 5min");
     const algorithm::Unit* unit = algorithm::find_unit(name.text);
     if (unit == nullptr) {
       if (std::ranges::any_of(name.text, base::is_digit))
