@@ -30,7 +30,7 @@ class CompactionWatch {
     is_on_ = is_more;
     return is_on_ ? Event::begins : Event::ends;
   }
-  // Keys converted since the current or last beginning.
+  // Keys converted since the last Event::begins.
   std::uint64_t keys() const { return count_ - since_; }
 
  private:
@@ -46,7 +46,8 @@ inline void log_compaction(CompactionWatch& news, const Limiter& limiter) {
     log::log(log::LogLevel::warn, "log arena full, counting sliding_log clients in compact form",
              {{"fix", "raise --keys or --memory, or use sliding_window"}});
   } else if (now == CompactionWatch::Event::ends) {
-    log::log(log::LogLevel::info, "log arena has free blocks again", {{"compacted_keys", std::to_string(news.keys())}});
+    log::log(log::LogLevel::info, "no sliding_log client was compacted for 1 min",
+             {{"compacted_keys", std::to_string(news.keys())}});
   }
 }
 
