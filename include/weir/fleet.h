@@ -48,7 +48,7 @@ struct FleetStats {
   std::uint64_t cached = 0;          // denials known from an earlier reply of Redis
   std::uint64_t fallback = 0;        // verdicts by the fallback: Redis did not answer in time
   std::uint64_t refunds = 0;         // in a cluster: charges of denied requests that were refunded
-  std::uint64_t failed_refunds = 0;  // the same, but not refundable: such a charge stays until it expires
+  std::uint64_t failed_refunds = 0;  // refunds that failed: such a charge stays until it expires
   std::uint64_t synced_permits = 0;  // permits that fallbacks admitted and that were later charged in Redis
 };
 

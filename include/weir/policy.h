@@ -143,8 +143,7 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
-// The header fields that inform an HTTP client of its limits. RateLimit had several forms before it became a
-// standard.
+// The header fields that inform an HTTP client of its limits. The drafts of RateLimit differ.
 enum class RateLimitFields : std::uint8_t {
   none,
   draft_03,  // RateLimit-Limit: 100, 100;w=60, -Remaining, -Reset in seconds

@@ -17,9 +17,9 @@
 
 namespace weir {
 
-// The name that counts limits which clients send. A rule of this name shares its numbers.
+// Limits that clients send are counted under this name. A rule of this name shares its numbers.
 inline constexpr std::string_view kInlineRule = "inline";
-// The name that counts all rules from runtime changes together. No rule can have it.
+// All rules from runtime changes are counted together under this name. No rule can have it.
 inline constexpr std::string_view kByHandRules = "(bans)";
 
 // One rule's counts since the gate was made. A rule that is removed and added again continues its counts.
