@@ -76,8 +76,8 @@ endfunction()
 # weir_library(NAME FOLDER [SOURCES file...] [WITHOUT regex] [LINKS target...] [APART])
 #
 # The library of a folder: its .cc files without tests (or, with SOURCES, the given files), and what it may link.
-# A dozen files are compiled as one, unless APART is given. The core is so only under a sanitizer: its users link it
-# from an archive of small objects.
+# A dozen files are compiled as one, unless APART is given. The core is combined only under a sanitizer: its users
+# link it from an archive of small objects.
 function(weir_library name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "APART" "WITHOUT" "SOURCES;LINKS")
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
