@@ -1,4 +1,4 @@
-// Reading within a bound, and replacing without a moment in between. See file.h.
+// Reading within a bound, and replacing a file without a moment in which it is missing or incomplete. See file.h.
 #include "base/file.h"
 
 #include <fcntl.h>

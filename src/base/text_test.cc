@@ -1,4 +1,4 @@
-// Tests what becomes of a text's memory.
+// Tests when a string frees its memory, and when it keeps it.
 #include "base/text.h"
 
 #include <gtest/gtest.h>

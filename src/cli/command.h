@@ -48,8 +48,8 @@ int complain(std::string_view message, int exit_code);
 // Prints an error about a file, which begins with the name of the file instead of `weir:`. Returns kCouldNot.
 int complain_of_file(const std::string& message);
 
-// Raises the process's limit of file descriptors to `wanted`, as far as the system allows. Returns the limit then, or
-// `wanted` if that is less: many systems give a process 1,024 descriptors, and more on request.
+// Raises the process's limit of file descriptors to `wanted`, as far as the system allows. Returns the new limit,
+// but at most `wanted`. Many systems give a process 1,024 descriptors, and more on request.
 std::size_t ask_for_descriptors(std::size_t wanted);
 
 // Selects a command by the command line, runs it and returns the exit code. `serve` is the one command that this

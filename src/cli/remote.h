@@ -33,7 +33,7 @@ class Remote {
   void add_token(CLI::App& app);
   // For a command that calls the admin API and prints the answer with print(): all flags, and `--json`.
   void add_admin(CLI::App& app);
-  // Such a command below `app`, of which one must be given.
+  // The same for a subcommand of `app`. The command line must name one of them.
   CLI::App* add_subcommand(CLI::App& app, const char* name, const char* about, Run run);
   // Runs the subcommand that was given.
   Result<int> run() const;
@@ -44,7 +44,7 @@ class Remote {
   Result<void> get(std::initializer_list<std::pair<std::string_view, protocol::JsonValue*>> answers) const;
 
   // Prints the answer of a call: the body as it is with `--json`, otherwise the text from `words`. Returns an exit
-  // code: 1 if the printed body has another status than 200.
+  // code: 1 if the status of the answer is not 200.
   struct Call {
     std::string_view method;
     std::string target;

@@ -1,4 +1,4 @@
-// The dial times of many nodes.
+// When the nodes of a large fleet dial Redis, and those of a small one.
 
 #include "fleet/own_turn.h"
 

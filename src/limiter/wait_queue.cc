@@ -30,8 +30,8 @@ std::int64_t saturate(algorithm::Wide value) {
   return value > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(value);
 }
 
-// A lower bound on the wait after the first of a line has passed, if `cost` further permits must pass. It is exact
-// for buckets and never too long for the others.
+// The shortest possible wait after the first waiter of a line has passed, if `cost` permits must pass after it. `first`
+// is the cost of that first waiter. Exact for buckets, never too long for the others.
 algorithm::Wide soonest_after(const Limit& limit, std::int64_t first, std::int64_t cost) {
   const algorithm::Wide whole = algorithm::Wide{first} + cost - 1;
   switch (limit.algorithm) {

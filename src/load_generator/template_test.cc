@@ -1,4 +1,4 @@
-// Tests requests as sent: keys in place, correct lengths, and every key drawn.
+// Tests requests as sent: keys in place, correct lengths, and every key in use.
 #include "load_generator/template.h"
 
 #include <gtest/gtest.h>

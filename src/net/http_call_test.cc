@@ -1,4 +1,4 @@
-// Tests how an answer ends, and answers that are none, with a server that sends fixed bytes.
+// Tests how an answer ends, and invalid answers, with a server that sends fixed bytes.
 #include "net/http_call.h"
 
 #include <gtest/gtest.h>

@@ -27,7 +27,8 @@
 namespace weir::serve {
 namespace {
 
-// No listener may take the descriptors of another, least of all of the one that answers health checks.
+// If there are too few file descriptors, lowers the connections of each listener. So no listener uses up those of the
+// others, such as the one that answers health checks.
 void share_descriptors(server::ServerOptions& options, std::size_t descriptors) {
   if (descriptors >= server::descriptors_needed(options)) return;
   const std::string connections = std::to_string(options.connections_max);

@@ -69,7 +69,7 @@ void DenialLog::log_rest(Micros now) {
       word_.compare_exchange_strong(before, second << kCountBits)) {
     close(before);
     const std::lock_guard lock(mutex_);
-    has_begun_ = true;  // this second has begun already: its first denial does not begin it
+    has_begun_ = true;  // word_ now has this second, so begin_second() will not set this for its first denial
     changed_.notify_one();
   }
   const std::uint64_t unlogged = before >> kCountBits < second ? unlogged_.exchange(0) : 0;

@@ -1,4 +1,4 @@
-// Tests a line of the kernel, and this process.
+// Tests parsing a line of /proc/self/stat, and the values of this process.
 #include "server/observe/process_stats.h"
 
 #include <gtest/gtest.h>
