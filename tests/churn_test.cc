@@ -1,5 +1,5 @@
-// A table with room for few of its keys: they come, expire, evict each other and change their limits. Each decision is
-// the oracle's. For evicted keys, and for new keys in their place, the table may only be stricter.
+// A table with capacity for few of its keys: keys come, expire, evict each other and change their limits. Each decision
+// must equal the oracle's. For evicted keys, and for new keys in their place, the table may only be stricter.
 //
 // The test looks at all slots to know which keys are in the table. The flood: ten times as many new keys as fit, while
 // keys that were used up before admit nothing.

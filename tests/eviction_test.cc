@@ -1,5 +1,5 @@
 // What a full page means for the keys that it evicts, and for all others: eviction frees no used permits, rules do not
-// affect each other, an honest overload is served, tickets stay.
+// affect each other, many honest clients are served, tickets stay.
 //
 // Every key has an oracle that knows only what was admitted. The oracle must admit whatever the table admits: so no
 // used permit was freed, under any flood. A key of a rule that is not flooded must be decided exactly as by its oracle.

@@ -1,5 +1,5 @@
-// A small TCP proxy for tests of faults. It stands before a server on loopback and delays, stalls, drops, splits, cuts
-// or refuses connections, as a test tells it while it runs.
+// A small TCP proxy for tests of faults. It runs in front of a server on loopback and delays, stalls, drops, splits,
+// cuts or refuses connections. A test can change the faults at any time.
 //
 //   auto proxy = FaultProxy::start(redis.port()).value();
 //   Node node("redis://" + proxy->address());

@@ -1,4 +1,4 @@
-// A Redis, and a proxy before it that delays, drops or cuts what passes. Fixture of the tests of a fleet's faults.
+// A Redis, and a proxy in front of it that delays, drops or cuts what passes. Fixture of the tests of a fleet's faults.
 //
 // A node with the address url() reaches Redis itself, a node with proxied() reaches it through the proxy. For the
 // thread of the test. Used by fleet_faults_test.cc, fleet_seam_test.cc, fleet_join_test.cc and others.

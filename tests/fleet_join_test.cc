@@ -1,5 +1,6 @@
 // A fleet of one version of the key format: a node refuses to join servers that use another one, since they do not see
-// each other's keys. The servers of the other version are what they write into Redis.
+// each other's keys. The test plays the servers of the other version: it writes into Redis what they
+// would write.
 
 #include <mutex>
 

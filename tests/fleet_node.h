@@ -3,10 +3,9 @@
 //   auto nodes = make_nodes(2, "redis://" + server->address(), with_deadline(kLong));
 //   Tally tally;
 //   ask_all(nodes, 40, "key", limit, tally);
-//   Asking asking(nodes, [&](Node& node) { ask(node, "key", limit, tally); });  // threads that ask until it is
-//   destroyed
+//   Asking asking(nodes, [&](Node& node) { ask(node, "key", limit, tally); });
 //
-// Any thread may use a Node or a Tally.
+// An Asking has threads that ask until it is destroyed. Any thread may use a Node or a Tally.
 #pragma once
 
 #include <gtest/gtest.h>

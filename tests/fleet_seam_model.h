@@ -1,5 +1,5 @@
-// A fleet whose Redis is scripted: the script itself in Lua, in virtual time, and nodes with the store of the program,
-// each behind a line on which calls are lost, answered late, cut off or not sent.
+// A fleet with a simulated Redis: it runs the real Lua script, in virtual time. The nodes have the store of the
+// program. The connection of each node loses calls, answers them late, cuts them off or does not send them.
 //
 // There is no thread: the test does what the background work of a node would. Fixture of fleet_seam_model_test.cc.
 #pragma once

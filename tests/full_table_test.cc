@@ -1,5 +1,5 @@
-// A table without room stays bounded and uses the room that is left, and the sweep frees room again. eviction_test.cc
-// tests which keys it evicts, and what that means for them.
+// A full table stays bounded and uses every slot that becomes free, and the sweep frees slots. eviction_test.cc tests
+// which keys it evicts, and what that means for them.
 
 #include <gtest/gtest.h>
 

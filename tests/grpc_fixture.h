@@ -1,4 +1,4 @@
-// A gRPC session with a client before it and rules behind it; the clock stands still.
+// A gRPC session with a client and with rules; the clock stands still.
 //
 // Fixture of src/server/grpc/grpc_session_test.cc and grpc_abuse_test.cc. One thread.
 #pragma once

@@ -67,8 +67,8 @@ struct Op {
   bool is_release = false;
 };
 
-// The diary of a thread. A request is in doubt if it was begun and is not done. Which of two tallies counts says the
-// number of requests done, so the two change as one.
+// The diary of a thread. A request is in doubt if it was begun and is not done. The lowest bit of `done`
+// selects the valid one of the two tallies, so both change as one.
 struct Diary {
   std::atomic<std::uint64_t> begun, done;
   Op op;
@@ -96,7 +96,7 @@ struct World {
 
 struct Plan {
   std::string file, prefix;  // of the keys of this round
-  bool is_tiny = false;      // one page and a small arena: keys push each other out
+  bool is_tiny = false;      // one page and a small arena: keys evict each other
   bool is_tight = false;     // many slots and a small arena: logs become counts
   std::uint64_t seed = 0;
   std::int64_t time = 0;  // when it begins
@@ -436,7 +436,7 @@ class Round {
     world_->over = !all_die;
     for (Life& life : lives_) {
       if (all_die) life.process.kill();
-      // Whoever stops itself again is told to go on again.
+      // A child that stops itself again is continued again.
       ASSERT_TRUE(wait_until([&] {
         if (!is_running(life)) life.process.go_on();
         return life.state == Process::State::ended;

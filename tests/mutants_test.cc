@@ -1,5 +1,5 @@
-// Does the differential test find errors? Ten mutants an algorithm or more, in C++ and in Lua: it must notice every
-// one.
+// Does the differential test find errors? At least ten mutants for each algorithm, in C++ and in Lua: it must notice
+// every one.
 //
 // The mutants are in tests/mutants/*.txt as `cpp: old => new` and `lua: old => new`. A Lua mutant runs as it is. A C++
 // mutant is compiled (compiler, flags and a precompiled header come from the build) and loaded. The old text must be in

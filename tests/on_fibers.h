@@ -1,7 +1,7 @@
 // Runs the sessions of a test on fibers, with a store that lets each call wait: the same tests, once more.
 //
 // Included before all else into the tests of the sessions, which are compiled a second time. There make_http_session()
-// and its like make sessions that run to their answer in whatever call a test makes, as if nothing had waited. Calls
+// and similar functions make sessions of which every call returns with its answers, as if nothing had waited. Calls
 // that wait together, as those of a gRPC connection, get their answers in random order. One thread. Used by
 // on_fibers_test.
 #pragma once

@@ -274,7 +274,7 @@ TEST_P(Versions, ReturnExactWaits) {
                    [](const auto&) {});
 }
 
-// A lowered limit denies until the old one has recovered to the new one's room, and no microsecond longer.
+// A lowered limit denies until the usage under the old one fits into the new one, and no microsecond longer.
 TEST_P(Versions, ALoweredLimitDeniesAsLongAsTheOldOneRecovers) {
   std::unique_ptr<Engine> engine;
   Limit old;

@@ -1,4 +1,4 @@
-// Tells the servers of each other, and waits until they form a cluster. See redis_fleet.h.
+// Introduces the servers to each other (CLUSTER MEET), and waits until they form a cluster. See redis_fleet.h.
 #include "redis_fleet.h"
 
 #include <cstdlib>

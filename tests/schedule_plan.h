@@ -12,12 +12,12 @@
 namespace weir::test {
 
 enum class Scenario : std::uint8_t {
-  counters,  // charges, gifts and resets of keys that are there or not
+  counters,  // charges, refunds and resets of keys that exist or not
   jump,      // the same, while time makes one or two
   holds,     // permits in flight and logs: blocks
   tickets,   // ids, reservations
   swept,     // one participant sweeps keys that have recovered
-  full,      // no room: keys evict each other, or share a counter
+  full,      // a full page: keys evict each other, or share a counter
   crowded,   // new keys evict strangers
   new_limits,
   compact,  // hardly a block is free: logs become two counts, and logs again
@@ -29,7 +29,7 @@ struct Plan {
   Setting setting;
   std::vector<Action> before;               // by one participant
   bool begins_late = false;                 // and then everything recovers
-  unsigned jumps = 0;                       // or it does so later, so many times
+  unsigned jumps = 0;                       // or it does so later, this many times
   std::vector<std::vector<Action>> fibers;  // a list for each participant
   unsigned solo_tries = 2;
 };

@@ -1,4 +1,4 @@
-// See schedule_world.h. What looks for harm stands in schedule_harm.cc.
+// See schedule_world.h. schedule_harm.cc looks for damage.
 
 #include "schedule_world.h"
 

@@ -1,4 +1,4 @@
-// A settled reservation goes back to when it was charged: in the oracle, in the table and in the script.
+// A settlement takes effect as of the time of the reservation: in the oracle, in the table and in the script.
 //
 // First the reported errors. Then random histories, each compared with the same history without the refunds
 // (settlement.h). fleet_scenario_test.cc plays them on a real Redis.

@@ -1,8 +1,8 @@
 // Keys that are in the processor's cache: what the store adds to a hash and a compare-and-swap (CAS), which it cannot
 // do without.
 //
-// The store has room for a million keys, as a limiter has by default, and each thread uses 2,000 keys of its own. Then
-// both threads use one single key.
+// The store has capacity for a million keys, as a limiter has by default, and each thread uses 2,000 keys of its own.
+// Then both threads use one single key.
 #include <atomic>
 #include <vector>
 

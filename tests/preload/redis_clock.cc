@@ -1,5 +1,5 @@
-// The clock of a real redis-server, set by hand: loaded into it before the C library, this tells the time that stands
-// in a file, in microseconds since 1970. So Redis decides, and forgets, by a test's clock.
+// The clock of a real redis-server, set by a test. This library is loaded into the server before the C library, and
+// returns the time from a file, in microseconds since 1970. So Redis decides, and expires keys, by the test's clock.
 //
 // WEIR_REDIS_CLOCK names the file; its first eight bytes may change at any time. Used by tests/fleet_scenario_test.cc.
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-# Asks bash what it completes: commands, options, words of a few, and files where an option takes a file. Completion
-# knows everything that the help of a command names.
+# Asks bash what it completes: commands, options, the words that an option accepts, and files. Completion knows
+# everything that the help of a command names.
 source "$(dirname "$0")/lib.bash"
 
 "$program" completion bash >"$work/weir.bash"

@@ -1,6 +1,6 @@
 # Distinct clients fill the log arena of a sliding_log rule while the table has slots. Every request is decided and none
 # fails. A fresh client is admitted until its limit and then denied. The metric, the log, doctor and `weir state
-# inspect` report what happens. /v1/acquire denies without room.
+# inspect` report what happens. /v1/acquire denies if there is no capacity.
 source "$(dirname "$0")/lib.bash"
 echo 'rules: [{name: login, per: user, limit: 5/hour, algorithm: sliding_log}]' >"$work/weir.yaml"
 start_server --config "$work/weir.yaml" --keys 4000 --state "$work/state"

@@ -1,5 +1,6 @@
-# Thousands of limits that requests bring along (CL.THROTTLE) leave numbers for the limits of rules, also for calendar
-# limits: every check of a rule is decided. Once, each of these limits took a number for good.
+# A table has few numbers for limits. Thousands of limits that requests send (CL.THROTTLE) leave numbers for the limits
+# of rules, also for calendar limits: every check of a rule is decided. A past error: each such limit kept its number
+# forever.
 source "$(dirname "$0")/lib.bash"
 config() {
   printf 'rules:\n  - name: daily\n    per: [user]\n    limit: %s\n    algorithm: fixed_window\n' "$1"

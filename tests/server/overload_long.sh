@@ -1,8 +1,8 @@
 # How long clients wait when a thread gets once, twice and three times the load that it can handle, by a schedule that
 # does not wait for answers. With shedding, the p99 of all answers stays near that of a calm server. Without, it grows
-# as long as the load lasts. A client beside the load sends one check after the other: its decided checks are decided in
-# time, and not much fewer of them than of all. Eight limits apply to each check, so the server's time is scarce, not
-# the load generator's. The test prints and checks ratios.
+# as long as the load lasts. A client beside the load sends one check after the other: those that the
+# server decides are decided in time, and their share is at least half of that of all checks. Eight limits apply to each
+# check, so the server's time is scarce, not the load generator's. The test prints and checks ratios.
 source "$(dirname "$0")/lib.bash"
 
 seconds=4

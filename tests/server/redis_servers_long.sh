@@ -1,5 +1,5 @@
-# The tests of our Redis client, of the script and of a fleet's faults once more, on servers of other ages and makers
-# than Debian's: Redis 6.2 and Valkey.
+# The tests of our Redis client, of the script and of a fleet's faults once more, on other servers than Debian's
+# Redis: Redis 6.2 and Valkey.
 #
 # They start whatever is called redis-server in PATH. What a server cannot do, such as TLS, its tests skip.
 source "$(dirname "$0")/lib.bash"

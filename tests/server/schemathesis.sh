@@ -1,5 +1,5 @@
-# Another's tester reads our OpenAPI document and holds the server to it: requests that it allows, requests that it
-# forbids, and every answer compared with what is promised. The seed is fixed, or WEIR_SEED.
+# Schemathesis reads our OpenAPI document and tests the server against it. It sends requests that the document allows,
+# requests that it forbids, and compares every answer with the document. The seed is fixed, or WEIR_SEED.
 source "$(dirname "$0")/lib.bash"
 provide schemathesis
 
