@@ -51,7 +51,7 @@ works "the commands of docs/embed.md" "set -e
   $(sed -n '/^## Linking it/,/^|/s/^    //p' "$source/docs/embed.md")
   ls /usr/local/lib/*/libweir{,_fleet,_policy}.a /usr/local/lib/*/libweir.so"
 
-# The server runs until it is told to stop.
+# The server runs until a signal stops it.
 fresh
 tried+='serve '
 "$inside" "$root" sh -c 'cd /weir && exec ./dev serve --http :0 --grpc :0 --resp :0 --admin :0' \

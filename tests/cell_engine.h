@@ -70,7 +70,7 @@ class CellEngine final : public Engine {
     return copy;
   }
 
-  // What would decide like a key never seen is forgotten when it is written.
+  // Drops a written state that would decide like a new key.
   static Decision keep(algorithm::Cell& cell, const Decision& decision, bool written) {
     if (written && decision.reset_after.count() == 0) cell = algorithm::Cell(Limit(cell.limit()));
     return decision;

@@ -295,7 +295,7 @@ TEST(Eviction, WhatAKeyUsedUnderOneVersionCountsUnderAnother) {
   }
 }
 
-// Tickets, while twice as many keys come as the table has room for.
+// Tickets, while twice as many keys come as the table has capacity for.
 TEST(Eviction, ReservationsAndIdsStayUntilTheyExpire) {
   constexpr std::size_t kKeys = 2'000;
   Crowd crowd(kKeys);

@@ -19,7 +19,7 @@ const Limit kTen = limit_of("10/year", Algorithm::fixed_window);
 
 std::int64_t ms_since(Micros began) { return (redis::steady_now() - began).count() / 1'000; }
 
-// What of a key Redis has left.
+// The permits of a key that are left by Redis's count.
 std::int64_t left(Node& node, const std::string& key, const Limit& limit) {
   std::int64_t found = -1;
   EXPECT_TRUE(until([&] {
@@ -33,7 +33,7 @@ std::int64_t spent(Node& node, const std::string& key, const Limit& limit) {
   return limit.capacity - left(node, key, limit);
 }
 
-// F07. Redis admits only what its replica had not received a second time. `known` is charged before the master is
+// F07. Redis admits a second time only what its replica had not received. `known` is charged before the master is
 // killed, `bridged` while Redis fails over. Returns false if Redis does not fail over in time.
 bool bridge_failover(Nodes& nodes, const std::string& known, const std::string& bridged, RedisServer& master,
                      const std::function<bool()>& is_promoted, int patience_ms, const std::string& kind) {

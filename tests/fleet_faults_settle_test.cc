@@ -40,8 +40,8 @@ TEST_F(FleetSettling, WritesBackWhatAReservationWithoutRedisUsed) {
   EXPECT_EQ(left(limiter), 28);
 }
 
-// The node has written the reservation back by then. It does not know how much of it Redis had room for. So it refunds
-// nothing, since others may have used these permits.
+// The node has written the reservation back by then. It does not know how much of it fitted the limit in Redis. So it
+// refunds nothing, since others may have used these permits.
 TEST_F(FleetSettling, SettlesAReservationOfAnOutageOnceRedisIsBack) {
   auto nodes = make_nodes(1, url(), with_deadline(kLong));
   Limiter& limiter = *nodes[0]->limiter;
@@ -62,8 +62,8 @@ TEST_F(FleetSettling, SettlesAReservationOfAnOutageOnceRedisIsBack) {
   EXPECT_TRUE(!again && again.error().code == ErrorCode::not_found);
 }
 
-// Others have used the permits that one node reserved without Redis. Redis has no room for the reservation, and refunds
-// nothing.
+// Others have used the permits that one node reserved without Redis. The reservation does not fit the limit in Redis.
+// So Redis refunds nothing.
 TEST_F(FleetSettling, RefundsNothingThatOthersHaveUsed) {
   std::vector<std::unique_ptr<Node>> nodes;
   nodes.push_back(std::make_unique<Node>(proxied(), with_deadline(kLong)));

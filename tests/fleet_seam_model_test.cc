@@ -135,7 +135,7 @@ class World {
   void check(SeamNode& node, std::size_t key, std::int64_t cost, const Limit& limit) {
     const std::string text = name_of(key);
     const auto decision = node.store->check({.key = text, .limit = &limit, .cost = cost, .family = kFamily});
-    if (!decision && setting_.is_small) return;  // its table has no room for a log
+    if (!decision && setting_.is_small) return;  // its table has no capacity for a log
     ASSERT_TRUE(decision) << decision.error().message;
     pass_time();
     note(key, decision->allowed ? cost : 0);

@@ -255,7 +255,7 @@ TEST_F(FleetSeam, BeyondTheBoundOfUnsyncedKeysChargesAreOnlyCounted) {
   EXPECT_EQ(whole, 15) << "their charges were dropped";
 }
 
-// A pipeline with room for two requests: most checks cannot be sent, though Redis is available.
+// A pipeline with capacity for two requests: most checks cannot be sent, though Redis is available.
 TEST_F(FleetSeam, ACrowdedPipelineAdmitsTheLimit) {
   auto nodes = make_nodes(1, url(), with_requests(2));
   for (int round = 0; round < 4; ++round) {

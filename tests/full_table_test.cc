@@ -30,7 +30,7 @@ TEST_F(FullTable, StaysBoundedUnderAFloodOfKeys) {
     }
     EXPECT_LE(store->size(), store->capacity());
     EXPECT_GT(store->counters().evicted, 0u);
-    // All of them recover in time, and their room is used again.
+    // All of them recover in time, and their slots are used again.
     for (int i = 0; i < 100; ++i) {
       EXPECT_TRUE(charge(*store, "later" + std::to_string(i), limit, 1, kNow + 10'800'000'000).allowed);
     }
@@ -134,7 +134,7 @@ TEST_F(FullTable, ReleasesPermitsWhenNoBlockIsFree) {
   EXPECT_TRUE(charge(*store, "wide", wide, 1).allowed);
 }
 
-// A request over a key that has expired and new keys: to make room, it must not evict a key that it charges.
+// A request over a key that has expired and new keys: to free a slot, it must not evict a key that it charges.
 TEST_F(FullTable, KeepsALapsedKeyWhileItIsCharged) {
   const Limit limit = limit_of("5/s", Algorithm::token_bucket);
   for (const std::size_t keys_max : {std::size_t{2}, std::size_t{1'000'000}}) {

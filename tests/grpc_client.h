@@ -145,7 +145,7 @@ class GrpcClient {
   server::loop::Progress progress{};  // of the last delivery
   std::size_t piece = 1 << 20;        // the most bytes that the server is fed at once
   std::size_t answered = 0;
-  bool takes = true;  // what was received is told to the server, so that it may send more
+  bool takes = true;  // the client opens the windows for what it received, so that the server may send more
   bool is_broken = false;
 
  private:

@@ -58,7 +58,7 @@ class GrpcTest : public testing::Test {
     client->exchange();
   }
 
-  // The clock is set to so long after the start, and the session woken.
+  // Sets the clock to this time after the start, and wakes the session.
   void wake_at(Micros after) {
     clock->set(kStart + after);
     session->wake(kStart + after, client->player.output);

@@ -9,7 +9,7 @@
 
 namespace weir::test {
 
-// Once in so many accesses; 0 is never.
+// Each happens about once in this many accesses; 0: never.
 struct Jolts {
   std::uint32_t kill_in = 0, stop_in = 0;  // the whole process, by itself
   std::uint32_t yield_in = 0;

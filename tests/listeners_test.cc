@@ -135,7 +135,7 @@ TEST(Listeners, PlayEveryScenarioAsTheLibraryDoes) {
   EXPECT_GT(cases, 50U);
 }
 
-// A limit as a person could have written it: nobody can ask for less than a millisecond.
+// The limit as a quota that a text can express: its period is at least a millisecond.
 Quota quota_of(const Limit& limit) {
   Quota quota{
       .algorithm = limit.algorithm, .permits = limit.permits, .period = std::max(kPeriodMin, Micros{limit.period_us})};

@@ -290,7 +290,7 @@ class LuaEngine final : public Engine {
 // block that it frees.
 class LuaRedis::Memory {
  public:
-  // As lua_newstate() wants it: with `wanted` of 0 the block is given back.
+  // As lua_newstate() wants it: with `wanted` of 0 the block is freed.
   static void* change(void* self, void* block, std::size_t size, std::size_t wanted) {
     auto& memory = *static_cast<Memory*>(self);
     if (block != nullptr && is_small(size) && is_small(wanted) && class_of(size) == class_of(wanted)) return block;

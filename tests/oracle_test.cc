@@ -522,7 +522,7 @@ TEST_P(EveryAlgorithm, IsNotMovedByPeeksAndDenials) {
   }
 }
 
-// When time leaps about, nobody is locked out for longer than a full limit takes to recover.
+// When time leaps about, no client is locked out for longer than a full limit takes to recover.
 TEST_P(EveryAlgorithm, RecoversWhateverTimeDoes) {
   std::mt19937_64 dice = test::seeded();
   const Algorithm algorithm = GetParam();

@@ -58,7 +58,7 @@ is "the conffile is as it was changed" 4 "$(grep -c '127.0.0.1:0' "$root/etc/wei
 
 # --- where systemd runs ---------------------------------------------------------------------------
 # A systemctl that says the service is active, knows its process from /run/main_pid, and passes a signal on; and a
-# deb-systemd-invoke. Both write down what they are told.
+# deb-systemd-invoke. Both write down their arguments.
 mkdir -p "$root/run/systemd/system" "$root/stubs" "$root/deaf"
 cat >"$root/stubs/systemctl" <<'SH'
 #!/bin/sh
@@ -79,7 +79,7 @@ with_systemd() {
 told() { cat "$root/run/told"; }
 echo "$server" >"$root/run/main_pid"
 
-# The sockets are handed over to the program that lies there now; systemd would be told of it by the program itself.
+# The server hands its sockets over to the program that is installed now. That program itself would notify systemd.
 old=$server
 {
   has_child() { pgrep -P "$old" >/dev/null; }
@@ -98,7 +98,7 @@ is "and it is not restarted" "" "$(told | grep -E 'restart|stop')"
 is "the one that lies there now serves" yes "$([ "/proc/$server/exe" -ef "$root/usr/bin/weir" ] && echo yes)"
 is "which knows what was spent" 429 "$(spend)"
 
-# One that does not hand over is restarted, and it is told why.
+# A server that does not hand over is restarted, and the package says why.
 touch "$root/run/is_deaf"
 stubs=/stubs:/deaf quietly "upgrades where the server is deaf" with_systemd sh -c 'dpkg -i /packages/new3/weir_*.deb'
 has "says that it did not hand over" "weir: the running server did not hand over; it is restarted" "$said"

@@ -26,7 +26,7 @@ class Dice {
 
   // From 0 to sides - 1.
   std::size_t roll(std::size_t sides);
-  // Once in so many times.
+  // True once in `times`, on average.
   bool once_in(std::size_t times) { return roll(times) == times - 1; }
   bool is_spent() const { return has_bytes_ && bytes_.empty(); }
 

@@ -166,7 +166,7 @@ TEST(Processes, HoldExactlyThePermitsInFlight) {
         return true;
       }));
       EXPECT_EQ(*admitted, std::min(offered, 50));
-      EXPECT_TRUE(run(crew, file, own, [&](store::MemoryStore& store, int which) {  // each hold is given back once
+      EXPECT_TRUE(run(crew, file, own, [&](store::MemoryStore& store, int which) {  // each hold is released once
         for (int i = 0; i < offered; ++i) {
           *released += *store.release(key, id((i + which * 7) % offered), kNow) ? 1 : 0;
         }

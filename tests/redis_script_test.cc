@@ -120,7 +120,7 @@ bool expect_charge(Asked& asked, std::int64_t now, std::vector<Decision>& decisi
   return charge_all(oracles, costs, now, decisions);
 }
 
-// Permits in flight. A release names no limit, and is told whether the id was held.
+// Permits in flight. A release names no limit; its answer says whether the id had a permit.
 bool expect_hold(Asked& asked, std::int64_t now, std::vector<Decision>& decisions) {
   Engine& oracle = *asked.twins[0]->oracle;
   const std::int64_t cost = asked.charges[0].cost;

@@ -170,7 +170,7 @@ TEST_F(Usage, IsExactWithManyThreads) {
       for (int i = 0; i < 500; ++i) static_cast<void>(gate.check({.ip = "192.0.2.1"}));
     });
   }
-  for (int i = 0; i < 50; ++i) {  // whoever reads meanwhile
+  for (int i = 0; i < 50; ++i) {  // reads at the same time
     static_cast<void>(gate.rule_counts());
     static_cast<void>(top(TopBy::hits));
   }

@@ -48,9 +48,9 @@ void put(State& s, std::size_t key, int used, std::int8_t epoch) {
   s.epoch[key] = used > 0 ? epoch : std::int8_t{0};
 }
 
-// A debit in a page with little room. A new key takes free room or the place of another: either, because where there
-// was none there may be room by now. Where strangers are of the same family, it starts from what was evicted, and any
-// key that has used no more may go, but for `own`, the keys of the request.
+// A debit in a nearly full page. A new key takes a free slot or the slot of another key: both are possible, because a
+// slot may have become free meanwhile. If strangers are of the same family, it starts from what evicted keys had used,
+// and any key that has used no more may be evicted, except `own`, the keys of the request.
 std::vector<State> debit_in_full_page(const Rules& rules, const State& s, std::size_t key, int cost, std::uint8_t own,
                                       int& freed, bool& denied) {
   const std::int8_t capacity = rules.capacity[key];
@@ -80,7 +80,7 @@ std::vector<State> debit_in_full_page(const Rules& rules, const State& s, std::s
       --next.room;
       all.push_back(next);
     }
-    if (rules.are_strangers_kin && from.floor == 0) return;  // nobody is evicted before that
+    if (rules.are_strangers_kin && from.floor == 0) return;  // no key is evicted before that
     all.push_back(from);
     for (std::size_t i = 0; i < kStrangers; ++i) {
       State next = from;
@@ -156,7 +156,7 @@ void charge(const Rules& rules, const State& s, const Action& action, std::int8_
     out.push_back({Answer::allowed, one});
   }
   if (denied || rules.is_arena_tight) out.push_back({Answer::denied, s});
-  if (denied && rules.are_strangers_kin && s.floor == 0) {  // room was being made when another came first
+  if (denied && rules.are_strangers_kin && s.floor == 0) {  // another key took the slot that was being freed
     out.push_back({Answer::denied, s});
     out.back().second.floor = 1;
   }

@@ -25,7 +25,7 @@ enum class Doing : std::uint8_t {
   forget,    // one key
   acquire,   // one key, by id
   release,   // one key, by id
-  evacuate,  // forget a stranger: there is room for one key more
+  evacuate,  // evict a stranger: one more slot is free
   sweep,
 };
 
@@ -39,7 +39,7 @@ struct Action {
   std::uint8_t id = 0;
   std::int8_t epoch = 0, last_epoch = 1;  // when it began, and when it ended
   Answer answer = Answer::denied;
-  std::array<std::int8_t, kKeys> left{-1, -1, -1};  // what an allowed charge was told of each key; -1: not known
+  std::array<std::int8_t, kKeys> left{-1, -1, -1};  // `remaining` in an allowed charge's answer; -1: not known
 };
 
 struct Rules {
@@ -48,7 +48,7 @@ struct Rules {
   std::uint8_t logs = 0;           // which are logs
   bool is_page_full = false;       // but for State::room
   bool are_strangers_kin = false;  // those that fill the page have the limit of all keys, and have used 1
-  bool is_arena_tight = false;     // what needs a block may be denied for lack of room
+  bool is_arena_tight = false;     // what needs a block may be denied because no block is free
   std::int8_t last_epoch = 0;
 };
 

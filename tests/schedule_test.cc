@@ -29,7 +29,7 @@ class Schedules : public ::testing::Test {
   Tally tally_;
 };
 
-// In a page without room, the table searches most of the page, so a history takes longer.
+// In a full page, the table searches most of the page, so a history takes longer.
 std::uint64_t weight(Scenario scenario) {
   return scenario == Scenario::full || scenario == Scenario::crowded ? 6 : scenario == Scenario::swept ? 2 : 1;
 }

@@ -1,4 +1,4 @@
-// A small table for schedules: one page, three keys placed as the test wants, little room for blocks.
+// A small table for schedules: one page, three keys placed as the test wants, a small arena.
 //
 // It is made once and restored before each history. It performs actions as a store would and describes its content in
 // the words of the model. It also finds damage that no answer shows: a mark that stays, a duplicate key, a key that

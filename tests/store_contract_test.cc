@@ -127,7 +127,7 @@ TEST_F(StoreContract, HoldsExactlyThePermitsInFlight) {
         for (int i = thread; i < offered; i += threads) admitted += store->acquire(one, id(i), kNow)->allowed ? 1 : 0;
       });
       EXPECT_EQ(admitted, std::min(offered, 50)) << threads;
-      on_threads(threads, [&](int thread) {  // all try to release all: each hold is given back once
+      on_threads(threads, [&](int thread) {  // all try to release all: each hold is released once
         for (int i = 0; i < offered; ++i) released += *store->release("k", id((i + thread) % offered), kNow) ? 1 : 0;
       });
       EXPECT_EQ(released, admitted);

@@ -106,7 +106,7 @@ TEST_F(VersionsInStore, ALoweredRuleMovesNoKeyIntoTheArena) {
   for (const Algorithm algorithm : {Algorithm::fixed_window, Algorithm::sliding_window, Algorithm::token_bucket}) {
     const Limit high = *compile("100000/minute", algorithm), low = *compile("3/minute", algorithm);
     const auto store =
-        store::MemoryStore::open({.keys = 2'000, .log_bytes = 1}, clock_).value();  // room for 1,024 blocks
+        store::MemoryStore::open({.keys = 2'000, .log_bytes = 1}, clock_).value();  // capacity: 1,024 blocks
     for (const std::int64_t now : {kNow, kNow + 60 * kSecond, kNow + 100 * kSecond, kNow + 150 * kSecond}) {
       for (int i = 0; i < 1'500; ++i) {
         const std::string key = "key" + std::to_string(i);

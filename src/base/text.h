@@ -96,7 +96,7 @@ constexpr std::string_view trimmed(std::string_view text) {
 // Empties the text and frees its memory. An assignment of an empty text would keep the memory.
 inline void free_memory(std::string& text) { std::string().swap(text); }
 
-// Empties the text. Frees its memory, too, if that has room for more than `kept` bytes.
+// Empties the text. Frees its memory, too, if that has capacity for more than `kept` bytes.
 inline void empty_out(std::string& text, std::size_t kept) {
   text.clear();
   if (text.capacity() > kept) free_memory(text);

@@ -124,7 +124,7 @@ class GrpcListener final : public Listener {
         .reset_after = Micros{static_cast<std::int64_t>(read_message(status.texts[4]).numbers[1]) * 1'000'000}};
   }
 
-  // To be asked for nothing is to be asked whether a further hit would pass.
+  // A request of 0 hits asks whether one more hit would pass.
   Decision as_answered(const Decision& decision, std::int64_t cost) const override {
     const bool allowed = cost == 0 ? decision.remaining >= 1 : decision.allowed;
     const Micros least = allowed ? Micros{0} : Micros{1'000'000};

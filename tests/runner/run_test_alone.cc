@@ -106,7 +106,7 @@ void write_times(Clock::time_point began, char** command) {
   if (out >= 0) ::close(out);
 }
 
-// What asks the runner to stop, and what tells it that a child has ended. They stay blocked: it waits for them.
+// The signals that ask the runner to stop, and the one for an ended child. They stay blocked: it waits for them.
 sigset_t awaited() {
   sigset_t set;
   ::sigemptyset(&set);

@@ -37,7 +37,7 @@ has "a long client name" "ERR Client names have at most 64 bytes; this one has 6
 has "by HELLO" "ERR Client names have at most 64 bytes" "$(redis hello 2 setname "$name")"
 is "a short one" OK "$(redis client setname web-1)"
 
-# Half-sent bulks: 4 MiB are allowed for all. Clients beyond that get an error; small requests always have room.
+# Half-sent bulks: 4 MiB are allowed for all. Clients beyond that get an error; small requests are always accepted.
 half_bulk() {
   printf '*2\r\n$4\r\nECHO\r\n$1000000\r\n'
   head -c 900000 /dev/zero | tr '\0' 'x'

@@ -112,8 +112,8 @@ step "a day back" "-86400"
 step "a year forward" "+31622400"
 set_wall "+0"
 
-# The wall clock runs away: both servers are asked in turn, so that they see the same time. A limit of 100 a second
-# that obeyed the faster clock would admit so many times as many: in five seconds 575 instead of 550.
+# The wall clock runs too fast. Both servers get checks in turn, so that they see the same time. If a limit of 100 a
+# second followed the faster clock, it would admit more: 575 instead of 550 in five seconds.
 cat >"$work/drift.py" <<'TEXT'
 import socket, sys, time
 connections = [socket.create_connection(("127.0.0.1", int(port)), timeout=60) for port in sys.argv[2:]]

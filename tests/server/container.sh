@@ -17,7 +17,7 @@ program=$work/contained
 for state in "" "--state $work/state"; do
   start_server --memory "$budget" $state
   is "${state:+state file: }it is in the group" yes "$(grep -q "^$pid\$" "$group/cgroup.procs" && echo yes)"
-  # Logs live beside the table's pages: together they touch all of the budget. Those without room are refused.
+  # Logs live beside the table's pages: together they touch all of the budget. Those that do not fit are refused.
   for command in 'CL.THROTTLE {key} 9 10 8640000' 'WEIR.LIMIT {key} 9/month ALGORITHM sliding_log'; do
     out=$(timeout 600 "$load_program" bench --json --resp ":$resp_port" --each-key --keys 500000 --command "$command")
     is "${state:+state file: }500,000 new keys are answered: ${command%% *}" 500000 "$(number checks "$out")"

@@ -23,7 +23,7 @@ start_fleet() {
 made() {
   ask "$1" "{\"user\":\"warm\",\"path\":\"$2\",\"cost\":${3:-0}}" | sed -n 's/.*"decided_by":"\([a-z]*\)".*/\1/p'
 }
-# spend TIMES USER PATH SERVER...: how many are allowed, of so many on each.
+# spend TIMES USER PATH SERVER...: sends TIMES checks to each server, and prints how many are allowed.
 spend() {
   local i servers=()
   for ((i = 0; i < $1; ++i)); do servers+=("${@:4}"); done

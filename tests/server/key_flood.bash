@@ -51,7 +51,7 @@ spend_victims() {
   done
 }
 
-# The limits of the flood. Keys of the last are spent by one request, so that in the end no key makes room for others.
+# The limits of the flood. One request uses up a key of the last, so that in the end no key can be evicted for others.
 floods=("9/month algorithm token_bucket" "9/month algorithm fixed_window" "9/month algorithm sliding_window"
   "9/month algorithm sliding_log" "1/month algorithm token_bucket")
 
@@ -59,7 +59,7 @@ floods=("9/month algorithm token_bucket" "9/month algorithm fixed_window" "9/mon
 steadies=("1000000/month algorithm token_bucket" "1000000/month algorithm fixed_window"
   "1000000/month algorithm sliding_window" "200/month algorithm sliding_log" "1/month algorithm token_bucket")
 
-# steady SECONDS KEYS: as fast as it goes, so many known keys of each limit; of logs, which take more room, fewer.
+# steady SECONDS KEYS: requests at full speed, with KEYS known keys of each limit, and fewer of logs, which are larger.
 # Leaves known, a rate for each limit.
 steady() {
   local limit out keys n=0
@@ -99,8 +99,8 @@ flood() {
   done
 }
 
-# flood_test KEYS BUDGET SECONDS STEADY: the whole test, in so many bytes; others are watched for so long, and known
-# keys of each limit asked for so long before.
+# flood_test KEYS BUDGET SECONDS STEADY: the whole test, with BUDGET bytes of memory. It watches other clients for
+# SECONDS. Before, it checks known keys of each limit for STEADY seconds.
 flood_test() {
   local keys=$1 budget=$2 seconds=$3 known before during peak_kib bound_kib
   start_server --memory "$budget"

@@ -21,7 +21,7 @@ start_server --config "$work/weir.yaml" --keys 200000 --threads 1
 all_known() { [ "$(metric weir_plans_subjects)" == 100000 ]; }
 until_true 60 all_known || is "all are known before anybody asks" 100000 "$(metric weir_plans_subjects)"
 
-# load FILE: about each of them, at a rate that leaves room.
+# load FILE: checks of all subjects, at a rate below the maximum.
 load() {
   timeout 600 "$program" bench --json --resp "127.0.0.1:$resp_port" --connections 8 --pipeline 1 --rate 2000 \
     --keys 100000 --seconds 5 --command 'WEIR.CHECK user {n}' >"$1" 2>"$work/load_err" ||

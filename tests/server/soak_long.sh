@@ -56,7 +56,7 @@ awk '$2 != 0' "$work/loads" | head -5
 is "bytes of no protocol ended in time, in all rounds" "$round times 56 sent" \
   "$(grep -c '^56 sent$' "$work/crossed") times 56 sent$(grep -v '^56 sent$' "$work/crossed" | head -3)"
 
-# thirds NAME FACTOR SLACK VALUES: the median of the last third is at most so many times that of the first, and slack.
+# thirds NAME FACTOR SLACK VALUES: the median of the last third is at most FACTOR times that of the first, plus SLACK.
 thirds() {
   local name=$1 factor=$2 slack=$3 first last third
   mapfile -t values

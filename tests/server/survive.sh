@@ -38,7 +38,7 @@ exits "resize, no process uses it" 0 weir state resize "$state" --keys 50000
 start_server --state "$state"
 is "what was used stays used in the new size" "1 1 1" "$(throttle user:42) $(throttle user:both) $(throttle user:third)"
 
-# Made for so many bytes, all in all.
+# A table made for a total number of bytes.
 start_server --state "$work/fitted" --memory 16000000 --drain-delay 0
 bytes=$(stat -c %s "$work/fitted")
 is "--memory: no larger than that, and little smaller" 1 "$((bytes <= 16000000 && bytes > 15980000))"

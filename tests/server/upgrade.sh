@@ -22,7 +22,7 @@ old=$pid
 failing "without a state file" "start the server with --state FILE"
 kill -TERM "$pid"
 
-# Found anew by its name, whatever lies there now.
+# An upgrade starts the program that is now under the same name.
 real=$program
 program=$work/weir
 ln -s "$real" "$program"

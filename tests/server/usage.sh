@@ -107,7 +107,7 @@ check '{"user":"47","path":"/search"}'
 is "it counts on" 1 "$(spent user:47 search)"
 stop_server
 
-# More subjects than there is room for.
+# More subjects than --usage-subjects.
 start_server --config "$work/weir.yaml" --usage-subjects 10
 for user in {1..30}; do check "{\"user\":\"$user\",\"path\":\"/search\"}"; done
 for _ in 1 2 3; do check '{"user":"big","path":"/search"}'; done
