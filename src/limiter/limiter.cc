@@ -91,7 +91,7 @@ struct [[gnu::visibility("hidden")]] Limiter::Impl {
   std::optional<Limit> own;
   std::unique_ptr<store::MemoryStore> memory;
   std::shared_ptr<store::Store> shared;       // null: none
-  store::Store& store;                        // decides: the shared one, which may use `memory` meanwhile, or `memory`
+  store::Store& store;                        // decides: `shared`, with `memory` as its fallback, or `memory` alone
   const Clock& clock;                         // the one that `memory` uses
   std::shared_ptr<limiter::WaitQueue> waits;  // shared with calls that wait while the limiter is destroyed
   std::unique_ptr<limiter::Sweeper> sweeper;
