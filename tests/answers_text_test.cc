@@ -98,6 +98,26 @@ TEST(AnswersText, SaysWhatIsWrong) {
   for (const auto& [text, message] : cases) EXPECT_EQ(said_of(text), message) << text;
 }
 
+TEST(AnswersText, PrintsWhatParsesToTheSame) {
+  for (const bool x_ratelimit : {false, true}) {
+    for (const bool retry_after : {false, true}) {
+      for (int form = 0; form < 5; ++form) {
+        for (const std::int64_t hold : {0, 1, 1'000'000, 5'000'000, 60'000'000}) {
+          auto policy = parse_policy(kBan, "w").value();
+          policy.answers = {.x_ratelimit = x_ratelimit,
+                            .rate_limit = static_cast<RateLimitFields>(form),
+                            .retry_after = retry_after,
+                            .deny_status = 429 - form,
+                            .hold_max = Micros{hold}};
+          const auto again = parse_policy(to_yaml(policy), "w");
+          ASSERT_TRUE(again) << again.error().message;
+          EXPECT_EQ(*again, policy) << to_yaml(policy);
+        }
+      }
+    }
+  }
+}
+
 TEST(AnswersText, IsInTheSchema) {
   const std::string schema = policy_schema();
   for (const char* part : {"\"answers\"", "\"deny_status\"", "\"hold_max\"", "\"draft-07\"", "#/$defs/answers"}) {

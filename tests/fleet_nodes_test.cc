@@ -77,6 +77,29 @@ TEST_F(Fleet, TwoNodesSettleReservationsAndPermitsOfEachOther) {
   EXPECT_TRUE(first.acquire("c", "d", permits)->allowed);
 }
 
+// While Redis is unavailable, the node admits what was left of the limit. Redis decides again when it is back.
+TEST_F(Fleet, DecidesByItselfWhileRedisIsUnavailable) {
+  const auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  Limiter& limiter = *nodes[0]->limiter;
+  const Limit limit = limit_of("10/year", Algorithm::token_bucket);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(limiter.check("k", limit)->allowed);
+  server_->kill();
+  int admitted = 0;
+  for (int i = 0; i < 50; ++i) {
+    const auto decision = limiter.check("k", limit);
+    ASSERT_TRUE(decision) << decision.error().message;
+    EXPECT_EQ(decision->decided_by, DecidedBy::local);
+    admitted += decision->allowed;
+  }
+  EXPECT_EQ(admitted, 6) << "what was left when Redis last replied";
+  ASSERT_TRUE(server_->restart());
+  const Limit wide = limit_of("1000000/year", Algorithm::token_bucket);
+  ASSERT_TRUE(until([&] {
+    const auto decision = limiter.check("warm", wide);
+    return decision && decision->decided_by == DecidedBy::strict;
+  })) << "Redis is not asked again";
+}
+
 TEST_F(Fleet, NodesKnowEachOther) {
   std::vector<std::unique_ptr<Node>> nodes;
   for (int i = 0; i < 3; ++i) {
@@ -122,6 +145,22 @@ TEST_F(Fleet, TogetherAdmitNoMoreThanTheLimitWhileRedisIsDown) {
   EXPECT_EQ(of_few, 3) << "max(limit, nodes)";
   EXPECT_GT(of_begun, 60);
   EXPECT_LE(of_begun, 70) << "30 were spent before";
+}
+
+TEST_F(Fleet, WritesBackWhatItAdmittedWhileRedisWasDown) {
+  const auto nodes = make_nodes(2, url(), with_deadline(kLong));
+  Node &node = *nodes[0], &other = *nodes[1];
+  const Limit limit = limit_of("100/year", Algorithm::fixed_window);
+  server_->kill();
+  int admitted = 0;
+  for (int i = 0; i < 80; ++i) admitted += node.limiter->check("k", limit)->allowed;
+  EXPECT_EQ(admitted, 50) << "its share of the limit, as one of two nodes";
+  ASSERT_TRUE(server_->restart());
+  EXPECT_TRUE(until([&] {
+    const auto seen = other.limiter->peek("k", limit);
+    return seen && seen->decided_by == DecidedBy::strict && seen->remaining == 50;
+  })) << "the other node sees in Redis what this node admitted";
+  EXPECT_TRUE(until([&] { return node.store->write_backs().written() == 50; })) << node.store->write_backs().written();
 }
 
 TEST_F(Fleet, ReportsTheHealthOfRedis) {

@@ -54,6 +54,24 @@ TEST_F(Reload, CountsFromZeroWhereThePerOrTheNameChanges) {
   EXPECT_EQ(passed(2, {.user = "x", .tenant = "x"}), 1);
 }
 
+TEST_F(Reload, SaysWhatChanges) {
+  use_rules(
+      "- {name: a, per: user, limit: 10/hour}\n- {name: b, per: user, limit: 1/s}\n- {name: c, per: ip, limit: 1/s}\n");
+  const auto policy = parse_policy(
+      "rules:\n- {name: a, per: user, limit: 20/hour, algorithm: token_bucket}\n- {name: b, per: ip, limit: 1/s}\n"
+      "- {name: d, per: ip, limit: 1/s}\n",
+      "new.yaml");
+  const auto changes = gate.apply(*policy);
+  ASSERT_TRUE(changes);
+  const std::vector<std::string> expected = {"changed: a: 10/hour -> 20/hour",
+                                             "counts restart: a: 20/hour, because its algorithm has changed",
+                                             "changed: b",
+                                             "counts restart: b, because its `per` has changed",
+                                             "removed: c",
+                                             "added: d: 1/s"};
+  EXPECT_EQ(changes->lines, expected);
+}
+
 TEST_F(Reload, SaysWhatChangesBesideTheRules) {
   use("skip: [/health]\nrules: [{name: a, per: identity, limit: 1/s}]");
   const auto next = parse_policy("skip: [/**]\nidentity: [ip]\nrules: [{name: a, per: identity, limit: 1/s}]", "new");
@@ -108,6 +126,13 @@ TEST_F(Reload, GuardsAgainstChangesThatCanOnlyBeMistakes) {
     EXPECT_TRUE(gate.apply(*next, Force::yes));
     EXPECT_EQ(gate.policy(), *next);
   }
+}
+
+TEST_F(Reload, GoesByTheMaxChangeOfThePolicyInEffect) {
+  use("max_change: 2\nrules: [{name: a, per: user, limit: 100/hour}]");
+  EXPECT_FALSE(gate.apply(*parse_policy("max_change: off\nrules: [{name: a, per: user, limit: 40/hour}]", "next")));
+  use("max_change: off\nrules: [{name: a, per: user, limit: 100/hour}]");
+  EXPECT_TRUE(gate.apply(*parse_policy("rules: [{name: b, per: user, limit: 1/hour}]", "next")));
 }
 
 // Two policies with different rules: every answer is by one of them, and every request gets an answer.
