@@ -481,6 +481,13 @@ TEST_F(Gates, SayWhenARequestMeetsTooManyLimits) {
   EXPECT_EQ(answer.error().code, ErrorCode::exhausted);
 }
 
+TEST_F(Gates, KeepThePlacesOfTheRulesInTheirText) {
+  use_rules("# a comment\n- {name: a, per: ip, limit: 1/s}");
+  const Position at = gate.policy().rules[0].at;
+  EXPECT_EQ(at.line, 3);
+  EXPECT_EQ(at.column, 3);
+}
+
 TEST_F(Gates, NeverShowAnApiKey) {
   use_rules("- {name: key, per: [api_key], limit: 1/hour}");
   const auto explained = gate.explain({.api_key = "very-secret"});

@@ -21,8 +21,10 @@ Result<Policy> policy_or_problems(std::string_view name, Make make) {
 Result<Policy> validated(const Policy& policy) {
   return policy_or_problems("the policy", [&](auto& problems, auto compile) {
     Policy out = policy::validate(policy, problems, compile);
-    for (std::size_t i = 0; problems.empty() && i < out.rules.size(); ++i)
+    for (std::size_t i = 0; problems.empty() && i < out.rules.size(); ++i) {
       out.rules[i].by_hand = policy.rules[i].by_hand;
+      out.rules[i].at = policy.rules[i].at;
+    }
     return out;
   });
 }

@@ -406,7 +406,10 @@ Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, co
 
 Policy validate(const Policy& policy, std::vector<TextProblem>& problems, const Reader::Compile& compile) {
   Node root = write_fields(policy_fields(), policy);
-  print(root);  // for the positions
+  std::vector<TextProblem> without_positions;
+  Policy checked = read_root(root, without_positions, compile);
+  if (without_positions.empty()) return checked;
+  print(root);  // gives each node its position
   return read_root(root, problems, compile);
 }
 

@@ -20,8 +20,9 @@ Policy read_policy(std::string_view text, std::vector<TextProblem>& problems, co
 // validate()
 //
 // Checks a policy that was made by hand as read_policy() checks one that was read, and returns it in its canonical
-// form. The positions of problems are those in to_yaml(policy). The bounds on the length of a text do not apply: they
-// are for untrusted texts, and a valid policy may print longer than it was written.
+// form, in which rules have no positions. The positions of problems are those in to_yaml(policy), and only a policy
+// with problems is printed for them. The bounds on the length of a text do not apply: they are for untrusted texts, and
+// a valid policy may print longer than it was written.
 Policy validate(const Policy& policy, std::vector<TextProblem>& problems, const Reader::Compile& compile);
 
 // Returns one line for each problem, `name:line:column: message`, in the order of the text.
