@@ -187,11 +187,10 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
   const auto before = next_of(journal_.changes(), file_);
   if (!before) return fail(before.error());
   change.rule = free_name("ban-" + std::to_string(journal_.next_id()), names_of(before->policy));
-  auto text = ban_text(change.rule, request, by, *change.until);
-  if (!text) return fail(std::move(text.error()));
-  change.text = *std::move(text);
-  const Policy alone = *parse_policy(change.text, "ban");
-  const Match& match = alone.rules.front().match;
+  const auto alone = ban_policy(change.rule, request, by, *change.until);
+  if (!alone) return fail(alone.error());
+  change.text = to_yaml(*alone);  // as the journal stores it
+  const Match& match = alone->rules.front().match;
   if (const std::string why = why_broad(match); !why.empty() && force == Force::no) {
     return conflict("the ban is too broad: " + why + "; to ban anyway, send \"force\":true (--force)");
   }

@@ -47,7 +47,7 @@ struct ControlTest : ControlFixture {
   std::string ban_line(std::uint64_t id, const std::string& rule) const {
     const std::string user = "u" + std::to_string(id);
     const Micros until = clock->now() + Micros{3'600'000'000};
-    const std::string text = *ban_text(rule, {.user = user}, alice, until);
+    const std::string text = to_yaml(*ban_policy(rule, {.user = user}, alice, until));
     return to_line({.id = id, .kind = ChangeKind::ban, .until = until, .rule = rule, .text = text});
   }
 };
@@ -303,6 +303,16 @@ TEST_F(ControlTest, ABanOfManyClientsRequiresForce) {
     EXPECT_FALSE(passes(request.ip.empty() ? request : Request{.ip = request.ip.substr(0, request.ip.find('/'))}));
     EXPECT_EQ(ban->what.find("hunter2"), std::string::npos) << ban->what;
   }
+}
+
+// The parser reads no text with that many brackets, so the journal could not be read again.
+TEST_F(ControlTest, ABanThatTheJournalCannotStoreIsRefused) {
+  const std::string user(1'010, '[');
+  const auto ban = control->ban({.user = user}, Micros{60'000'000}, alice);
+  ASSERT_FALSE(ban);
+  EXPECT_EQ(ban.error().code, ErrorCode::invalid_argument) << ban.error().message;
+  EXPECT_EQ(folder.read("j"), "") << "nothing is recorded";
+  EXPECT_TRUE(control->ban({.user = "m"}, Micros{60'000'000}, alice));
 }
 
 TEST_F(ControlTest, TwoProcessesOnOneJournalAgree) {

@@ -11,6 +11,8 @@
 #include "base/sha256.h"
 #include "policy/dimension.h"
 #include "policy/key_name.h"
+#include "policy/policy_reader.h"
+#include "weir/limit.h"
 
 namespace weir::control {
 namespace {
@@ -209,19 +211,20 @@ std::string why_broad(const Match& match) {
   return names_client ? "" : "it names no client, only attributes that many clients share";
 }
 
-Result<std::string> ban_text(const std::string& rule, const Request& request, const Author& by, Micros until) {
+Result<Policy> ban_policy(const std::string& rule, const Request& request, const Author& by, Micros until) {
   auto match = banned(request);
   if (!match) return fail(std::move(match.error()));
-  Policy policy;
-  policy.rules.push_back({.name = rule,
-                          .match = *std::move(match),
-                          .limits = {{.quota = *parse_quota("0/second"), .text = "0/second"}},
-                          .owner = by.who,
-                          .reason = by.reason,
-                          .expires_at = until});
-  std::string text = to_yaml(policy);
-  if (auto parsed = parse_policy(text, "ban"); !parsed) return fail(std::move(parsed.error()));
-  return text;
+  Policy ban;
+  ban.rules.push_back({.name = rule,
+                       .match = *std::move(match),
+                       .limits = {{.quota = *parse_quota("0/second"), .text = "0/second"}},
+                       .owner = by.who,
+                       .reason = by.reason,
+                       .expires_at = until});
+  std::vector<policy::TextProblem> problems;
+  Policy checked = policy::validate(ban, problems, [](const Quota& quota) { return weir::compile(quota); });
+  if (problems.empty()) return checked;
+  return fail(ErrorCode::invalid_argument, policy::problem_lines("ban", std::move(problems)));
 }
 
 }  // namespace weir::control

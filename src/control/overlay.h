@@ -64,8 +64,8 @@ std::string request_text(const Request& request);
 // Why a ban's rule would match more than about one client, and therefore needs force; empty: it would not.
 std::string why_broad(const Match& match);
 
-// The rule of a ban, as a policy with only this rule. An error if the request has no attributes.
-Result<std::string> ban_text(const std::string& rule, const Request& request, const Author& by, Micros until);
+// The rule of a ban, as a valid policy with only this rule. An error if the request has no attributes.
+Result<Policy> ban_policy(const std::string& rule, const Request& request, const Author& by, Micros until);
 
 // enforce, shadow, off
 std::optional<Mode> parse_mode(std::string_view text);

@@ -61,9 +61,10 @@ TEST(Overlay, TheLastOfSeveralChangesTakesPrecedence) {
 }
 
 Result<Match> banned(const Request& request) {
-  const auto text = ban_text("ban-1", request, {.who = "alice", .reason = "\"quoted\"\n# no comment"}, kStart);
-  if (!text) return fail(text.error());
-  return policy_of(*text).rules.front().match;
+  const auto ban = ban_policy("ban-1", request, {.who = "alice", .reason = "\"quoted\"\n# no comment"}, kStart);
+  if (!ban) return fail(ban.error());
+  EXPECT_EQ(policy_of(to_yaml(*ban)), *ban) << "the journal stores the text";
+  return ban->rules.front().match;
 }
 
 TEST(Ban, MatchesTheNamedClient) {
