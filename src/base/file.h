@@ -1,7 +1,7 @@
 // Reads a whole file up to a bound, and replaces a file as a whole.
 //
-//   auto text = weir::read_file("weir.yaml", 1 << 20);
-//   auto written = weir::replace_file("weir.state.usage/2026-09-21.0", *text);
+//   auto text = weir::base::read_file("weir.yaml", 1 << 20);
+//   auto written = weir::base::replace_file("weir.state.usage/2026-09-21.0", *text);
 //
 // A reader, and a machine that loses power, finds the old file or the new one, never a part of either. Only the owner
 // may read the new file. Links that have the temporary name are removed, not followed. Any thread; writers of one file

@@ -1,6 +1,6 @@
 // The rules in effect: the policy of the config file and Envoy's files, with the runtime changes on top.
 //
-//   weir::Control control(limiter, gate, {.file = "weir.yaml", .changes = "weir.state.changes"});
+//   weir::control::Control control(limiter, gate, {.file = "weir.yaml", .changes = "weir.state.changes"});
 //   if (auto started = control.start(); !started) return report(started.error().message);
 //   auto made = control.set_mode("login", "off", weir::Micros{600'000'000}, {.who = "alice", .reason = "incident 12"});
 //   control.undo(made->id, {.who = "alice"});

@@ -1,6 +1,6 @@
 // Keeps usage across restarts: a thread writes new usage every ten seconds, and at the end.
 //
-//   weir::UsageKeeper keeper(limiter, gate, {.folder = "weir.state.usage", .days = 35});
+//   weir::control::UsageKeeper keeper(limiter, gate, {.folder = "weir.state.usage", .days = 35});
 //   auto report = keeper.report({.subject = "user:42"});
 //
 // A killed process loses only what it counted since the last write. Its own damaged files are set aside with a log

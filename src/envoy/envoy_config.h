@@ -1,7 +1,7 @@
 // The config files of Envoy's reference rate limit service as values: domains, each with a tree of descriptors and
 // limits.
 //
-//   auto config = weir::parse_envoy(std::vector<weir::EnvoyFile>{{"edge.yaml", text}});
+//   auto config = weir::envoy::parse_envoy(std::vector<weir::envoy::EnvoyFile>{{"edge.yaml", text}});
 //   if (!config) return report(config.error().message);   // every error at once: edge.yaml:3:5: ...
 //
 // The parser refuses what the reference service refuses, with the position and the fix: unknown keys, an empty key or

@@ -1,6 +1,6 @@
 // Converts the config files of Envoy's reference service to rules, for `weir import envoy`.
 //
-//   const auto imported = weir::import_envoy(*config);
+//   const auto imported = weir::envoy::import_envoy(*config);
 //   print(to_yaml(imported.policy));
 //   for (const std::string& note : imported.notes) warn(note);    // edge.yaml:7:5: ...
 //

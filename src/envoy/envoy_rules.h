@@ -1,8 +1,8 @@
 // The limits of Envoy's files, compiled for lookup: which limit applies to a descriptor, and under which key it
 // counts.
 //
-//   auto rules = weir::EnvoyRules::compile(*config, weir::Algorithm::fixed_window);
-//   weir::EnvoyFound found;
+//   auto rules = weir::envoy::EnvoyRules::compile(*config, weir::Algorithm::fixed_window);
+//   weir::envoy::EnvoyFound found;
 //   (*rules)->find("edge", entries, found);                // found.rule is null if no limit applies
 //
 // The search is that of the reference service. For each entry in turn it tries `key_value`, then the wildcards in the

@@ -1,6 +1,6 @@
 // Writes the server's log to stderr: one line per event, as text for people or as JSON.
 //
-//   weir::log(weir::LogLevel::warn, "config reload failed", {{"file", path}, {"error", why}});
+//   weir::log::log(weir::log::LogLevel::warn, "config reload failed", {{"file", path}, {"error", why}});
 //
 // While a LogWriter exists, lines go through a bounded queue to a thread of its own, so no caller waits for the reader
 // of the log. A line that does not fit or cannot be written is dropped and counted. The next line that is written is

@@ -1,6 +1,6 @@
 // Caches which subject is on which plan: a bounded copy of a database, kept up to date by its own thread.
 //
-//   weir::PlanDirectory plans(*std::move(source), {.judge = judge});
+//   weir::plans::PlanDirectory plans(*std::move(source), {.judge = judge});
 //   const weir::PlanTerms terms = plans.find("user:42");        // never waits for the database
 //
 // The directory looks a new subject up once, even if many checks ask for it. Until the reply arrives, the subject has

@@ -1,6 +1,6 @@
 // A database of plans, as one thread reads it. What it returns is not trusted yet.
 //
-//   auto source = weir::make_plan_source({.url = "sqlite:plans.db"});
+//   auto source = weir::plans::make_plan_source({.url = "sqlite:plans.db"});
 //   if (!source) return report(source.error().message);        // the address is malformed
 //   (*source)->connect();                                      // and again whenever a call has failed
 //

@@ -1,6 +1,6 @@
 // The server: its listeners (HTTP, gRPC, RESP, admin) and one Limiter. Each thread has a loop with all listeners.
 //
-//   auto server = weir::make_server({.version = "0.1.0"}, limiter);
+//   auto server = weir::server::make_server({.version = "0.1.0"}, limiter);
 //   if (!server) return report(server.error().message);
 //   (*server)->run();   // until SIGTERM or SIGINT
 //
