@@ -160,7 +160,7 @@ void look_at_nodes(const protocol::JsonValue& nodes, Findings& out) {
   } else {
     fine(out, count + " in the fleet, all with the same config");
   }
-  const double skew = std::abs(nodes.at("skew_seconds").number());
+  const double skew = std::abs(nodes.at("clock_skew_seconds").number());
   if (skew > 1) {
     warn(out, "the clocks of this machine and of Redis are " + protocol::wait_text(skew) + " apart",
          "run an NTP client on both: limits use the clock of Redis, bans and times in answers use this machine's");

@@ -102,8 +102,8 @@ TEST_F(DoctorStoreTest, ReportsTheLastErrorForAMinute) {
 
 TEST_F(DoctorStoreTest, WarnsOfAMixedFleetAndOfClockSkew) {
   EXPECT_EQ(found(findings(R"("up":true,"mixed":true)"), "do not all have the same"), warning);
-  EXPECT_EQ(found(findings(R"("up":true,"skew_seconds":-3.25)"), "3.3 s apart"), warning);
-  EXPECT_FALSE(found(findings(R"("up":true,"skew_seconds":0.5)"), "apart"));
+  EXPECT_EQ(found(findings(R"("up":true,"clock_skew_seconds":-3.25)"), "3.3 s apart"), warning);
+  EXPECT_FALSE(found(findings(R"("up":true,"clock_skew_seconds":0.5)"), "apart"));
 }
 
 TEST_F(DoctorStoreTest, ExplainsWhyNoDenialIsCached) {

@@ -70,7 +70,7 @@ http::HttpNext nodes_route(const http::HttpCall&, http::HttpContext& context, ht
       json.flag("barred", view.is_barred);
       json.raw("heard_seconds", seconds(view.heard));
       json.text("changes_error", view.changes_why);
-      json.raw("skew_seconds", seconds(view.clock_skew));
+      json.raw("clock_skew_seconds", seconds(view.clock_skew));
       json.number("strict", view.strict);
       json.number("cached", view.cached);
       json.number("fallback", view.fallback);
