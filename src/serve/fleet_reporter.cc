@@ -145,14 +145,14 @@ server::observe::FleetView FleetReporter::view() {
       .has_joined = membership.has_joined(),
       .share_of = store_.nodes(),
       .since = redis::steady_now() - std::max(state.since, membership.began()),
-      .why = state.why,
-      .why_age = redis::steady_now() - state.why_at,
-      .deaf_why = store_.background().invalidation().refusal(),
-      .beat_why = membership.refusal(),
-      .strangers = fleet::to_string(membership.other_version(), store_.options().pipeline.prefix),
+      .last_error = state.why,
+      .last_error_age = redis::steady_now() - state.why_at,
+      .channel_error = store_.background().invalidation().refusal(),
+      .heartbeat_error = membership.refusal(),
+      .other_version = fleet::to_string(membership.other_version(), store_.options().pipeline.prefix),
       .is_barred = membership.is_barred(),
       .heard = membership.heard(),
-      .changes_why = changes_why(),
+      .changes_error = changes_error(),
       .clock_skew = membership.clock_skew(),
       .strict = counts.strict,
       .cached = counts.cached,
@@ -235,7 +235,7 @@ void FleetReporter::clear(Refusal FleetReporter::*refusal) {
 }
 
 // Another server may have written the line since; then this server does not retry, so an old refusal is ignored.
-std::string FleetReporter::changes_why() const {
+std::string FleetReporter::changes_error() const {
   const std::lock_guard lock(mutex_);
   for (const Refusal* const one : {&reading_, &writing_}) {
     if (!one->why.empty() && redis::steady_now() - one->at < kLately) return one->why;

@@ -45,7 +45,7 @@ class FleetReporter final : public control::SharedChanges {
   std::vector<server::observe::RedisView> inspect();
   Error noted_refusal(Error error, Refusal FleetReporter::*refusal, std::string_view what);
   void clear(Refusal FleetReporter::*refusal);
-  std::string changes_why() const;
+  std::string changes_error() const;
   std::string named_addresses() const;
 
   fleet::FleetStore& store_;

@@ -173,7 +173,7 @@ void append_reach(protocol::JsonWriter& json, http::HttpContext& context, std::u
   const bool is_shared = control_of(context).is_shared(change);
   json.flag("on_all_servers", is_shared);
   if (is_shared) return;
-  const std::string why = fleet.view().changes_why;
+  const std::string why = fleet.view().changes_error;
   json.text("note", "on this server only, until " +
                         (why.empty() ? "Redis is available again" : "the other servers receive it: " + why));
 }

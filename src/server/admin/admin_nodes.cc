@@ -61,15 +61,15 @@ http::HttpNext nodes_route(const http::HttpCall&, http::HttpContext& context, ht
       json.flag("joined", view.has_joined);
       json.number("share_of", view.share_of);
       json.raw("since_seconds", seconds(view.since));
-      json.text("last_error", view.why);
-      view.why.empty() ? json.null("last_error_age_seconds")
-                       : json.raw("last_error_age_seconds", seconds(view.why_age));
-      json.text("channel_error", view.deaf_why);
-      json.text("heartbeat_error", view.beat_why);
-      json.text("other_version", view.strangers);
+      json.text("last_error", view.last_error);
+      view.last_error.empty() ? json.null("last_error_age_seconds")
+                              : json.raw("last_error_age_seconds", seconds(view.last_error_age));
+      json.text("channel_error", view.channel_error);
+      json.text("heartbeat_error", view.heartbeat_error);
+      json.text("other_version", view.other_version);
       json.flag("barred", view.is_barred);
       json.raw("heard_seconds", seconds(view.heard));
-      json.text("changes_error", view.changes_why);
+      json.text("changes_error", view.changes_error);
       json.raw("clock_skew_seconds", seconds(view.clock_skew));
       json.number("strict", view.strict);
       json.number("cached", view.cached);

@@ -34,19 +34,19 @@ struct RedisView {
 
 struct FleetView {
   std::string store{}, prefix{};
-  bool is_up = false;          // Redis is in use
-  bool has_joined = true;      // since its start, the node has read the list of nodes from Redis
-  std::uint32_t share_of = 1;  // nodes that share a limit while Redis is unavailable
-  Micros since{0};             // time since is_up last changed
-  std::string why{};           // the last error; empty: none
-  Micros why_age{0};           // its age
-  std::string deaf_why{};      // why denials are not cached; empty: they are
-  std::string beat_why{};      // why Redis refuses the heartbeat; empty: it does not
-  std::string strangers{};     // servers with another version of the key format; empty: none
-  bool is_barred = false;      // it does not join the fleet because of them
-  Micros heard{0};             // age of the last list of nodes from Redis
-  std::string changes_why{};   // why Redis refuses the list of changes; empty: it does not
-  Micros clock_skew{0};        // difference of this machine's clock to that of Redis
+  bool is_up = false;             // Redis is in use
+  bool has_joined = true;         // since its start, the node has read the list of nodes from Redis
+  std::uint32_t share_of = 1;     // nodes that share a limit while Redis is unavailable
+  Micros since{0};                // time since is_up last changed
+  std::string last_error{};       // empty: none
+  Micros last_error_age{0};       // time since then
+  std::string channel_error{};    // why denials are not cached; empty: they are
+  std::string heartbeat_error{};  // why Redis refuses the heartbeat; empty: it does not
+  std::string other_version{};    // servers with another version of the key format; empty: none
+  bool is_barred = false;         // it does not join the fleet because of them
+  Micros heard{0};                // age of the last list of nodes from Redis
+  std::string changes_error{};    // why Redis refuses the list of changes; empty: it does not
+  Micros clock_skew{0};           // difference of this machine's clock to that of Redis
   std::uint64_t strict = 0, cached = 0, fallback = 0;  // decisions
   std::uint64_t calls = 0, timeouts = 0, late = 0, unsent = 0, breaker_openings = 0, connects = 0;
   std::uint64_t refunds = 0, failed_refunds = 0;
