@@ -109,12 +109,12 @@ std::unique_ptr<FiberWaiter> FleetStore::make_waiter(base::Fibers& fibers) {
   return std::make_unique<FiberWaiter>(options_.target, pipeline_options(), fibers);
 }
 
-std::vector<RedisHealth> FleetStore::inspect() {
-  std::vector<RedisHealth> out;
+std::vector<base::RedisHealth> FleetStore::inspect() {
+  std::vector<base::RedisHealth> out;
   for (StoreAnswer& answer : background_.commands().run({.words = {"INFO"}, .is_for_all = true}, [this] { wake(); })) {
-    RedisHealth& one = out.emplace_back();
+    base::RedisHealth& one = out.emplace_back();
     if (answer.value) {
-      one = read_info(answer.value->text);
+      one = base::read_info(answer.value->text);
     } else {
       one.error = std::move(answer.value.error().message);
     }

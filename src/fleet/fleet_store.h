@@ -18,13 +18,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/redis_health.h"
 #include "base/redis_url.h"
 #include "fleet/background_work.h"
 #include "fleet/doubt.h"
 #include "fleet/fallback_store.h"
 #include "fleet/handover.h"
 #include "fleet/key_memory.h"
-#include "fleet/redis_health.h"
 #include "fleet/saved_fleet_state.h"
 #include "fleet/unsynced_charges.h"
 #include "fleet/unsynced_permits.h"
@@ -82,7 +82,7 @@ class FleetStore final : public store::Store {
   SavedFleetState close();
 
   // The health of each Redis server. Waits for them, at most half a second; not on a fiber.
-  std::vector<RedisHealth> inspect();
+  std::vector<base::RedisHealth> inspect();
 
   const FleetCounts& counts() const { return counts_; }
   const PipelineTotals& totals() const { return *options_.pipeline.totals; }

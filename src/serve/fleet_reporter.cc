@@ -179,23 +179,10 @@ server::observe::FleetView FleetReporter::view() {
   return out;
 }
 
-std::vector<server::observe::RedisView> FleetReporter::inspect() {
-  std::vector<server::observe::RedisView> out;
-  for (fleet::RedisHealth& one : store_.inspect()) {
-    out.push_back({.address = one.address.empty() ? named_addresses() : std::move(one.address),
-                   .error = std::move(one.error),
-                   .software = std::move(one.software),
-                   .version = std::move(one.version),
-                   .role = std::move(one.role),
-                   .eviction = std::move(one.eviction),
-                   .memory = one.memory,
-                   .memory_max = one.memory_max,
-                   .evicted = one.evicted,
-                   .replicas = one.replicas,
-                   .behind = one.behind,
-                   .lag_seconds = one.lag_seconds,
-                   .is_saving_broken = one.is_saving_broken,
-                   .is_loading = one.is_loading});
+std::vector<base::RedisHealth> FleetReporter::inspect() {
+  std::vector<base::RedisHealth> out = store_.inspect();
+  for (base::RedisHealth& one : out) {
+    if (one.address.empty()) one.address = named_addresses();
   }
   return out;
 }
@@ -210,7 +197,7 @@ std::string FleetReporter::named_addresses() const {
 }
 
 void FleetReporter::warn_of_redis() {
-  for (const fleet::RedisHealth& one : store_.inspect()) {
+  for (const base::RedisHealth& one : store_.inspect()) {
     if (one.eviction.empty() || one.eviction == "noeviction") continue;
     log::log(log::LogLevel::warn, "Redis evicts keys when its memory is full, which resets limits",
              {{"redis", one.address},

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/redis_health.h"
 #include "control/control.h"
 #include "control/shared_changes.h"
 #include "fleet/fleet_store.h"
@@ -42,7 +43,7 @@ class FleetReporter final : public control::SharedChanges {
   };
 
   server::observe::FleetView view();
-  std::vector<server::observe::RedisView> inspect();
+  std::vector<base::RedisHealth> inspect();
   Error noted_refusal(Error error, Refusal FleetReporter::*refusal, std::string_view what);
   void clear(Refusal FleetReporter::*refusal);
   std::string changes_error() const;

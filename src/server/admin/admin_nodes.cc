@@ -27,7 +27,7 @@ void append_node(protocol::JsonWriter& json, const observe::FleetNodeView& node)
   json.text("pid", node.pid);
 }
 
-void append_redis(protocol::JsonWriter& json, const observe::RedisView& one) {
+void append_redis(protocol::JsonWriter& json, const base::RedisHealth& one) {
   json.text("address", one.address);
   json.text("error", one.error);
   json.text("software", one.software);
@@ -52,8 +52,7 @@ http::HttpNext nodes_route(const http::HttpCall&, http::HttpContext& context, ht
     if (!fleet.view) {
       json.text("store", "memory");
     } else {
-      const std::vector<observe::RedisView> servers =
-          fleet.inspect ? fleet.inspect() : std::vector<observe::RedisView>{};
+      const std::vector<base::RedisHealth> servers = fleet.inspect ? fleet.inspect() : std::vector<base::RedisHealth>{};
       const observe::FleetView view = fleet.view();
       json.text("store", view.store);
       json.text("prefix", view.prefix);
@@ -78,7 +77,7 @@ http::HttpNext nodes_route(const http::HttpCall&, http::HttpContext& context, ht
       json.flag("mixed",
                 view.kinds(&observe::FleetNodeView::policy) > 1 || view.kinds(&observe::FleetNodeView::version) > 1);
       append_objects(json, "nodes", view.nodes, [&](const observe::FleetNodeView& node) { append_node(json, node); });
-      append_objects(json, "redis", servers, [&](const observe::RedisView& one) { append_redis(json, one); });
+      append_objects(json, "redis", servers, [&](const base::RedisHealth& one) { append_redis(json, one); });
     }
   });
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/redis_health.h"
 #include "weir/clock.h"
 
 namespace weir::server::observe {
@@ -23,22 +24,13 @@ struct FleetNodeView {
   std::string own{};                        // number of changes that the other nodes do not have; empty: none
 };
 
-// A Redis server.
-struct RedisView {
-  std::string address{};
-  std::string error{};  // why there is no information
-  std::string software{}, version{}, role{}, eviction{};
-  std::uint64_t memory = 0, memory_max = 0, evicted = 0, replicas = 0, behind = 0, lag_seconds = 0;
-  bool is_saving_broken = false, is_loading = false;
-};
-
 struct FleetView {
   std::string store{}, prefix{};
   bool is_up = false;             // Redis is in use
   bool has_joined = true;         // since its start, the node has read the list of nodes from Redis
   std::uint32_t share_of = 1;     // nodes that share a limit while Redis is unavailable
   Micros since{0};                // time since is_up last changed
-  std::string last_error{};       // empty: none
+  std::string last_error{};       // of Redis; empty: none
   Micros last_error_age{0};       // time since then
   std::string channel_error{};    // why denials are not cached; empty: they are
   std::string heartbeat_error{};  // why Redis refuses the heartbeat; empty: it does not
@@ -65,8 +57,8 @@ struct FleetView {
 
 // Functions that report on the fleet. Both are empty without a fleet.
 struct FleetReports {
-  std::function<FleetView()> view{};                  // does not wait
-  std::function<std::vector<RedisView>()> inspect{};  // waits for Redis, a second at most
+  std::function<FleetView()> view{};                          // does not wait
+  std::function<std::vector<base::RedisHealth>()> inspect{};  // waits for Redis, a second at most
 };
 
 }  // namespace weir::server::observe

@@ -1,5 +1,5 @@
 // Parses the lines of INFO. See redis_health.h.
-#include "fleet/redis_health.h"
+#include "base/redis_health.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace weir::fleet {
+namespace weir::base {
 namespace {
 
 using Fields = std::map<std::string_view, std::string_view, std::less<>>;
@@ -31,7 +31,7 @@ std::string_view text_of(const Fields& fields, std::string_view name) {
 }
 
 std::uint64_t number_of(const Fields& fields, std::string_view name) {
-  return base::to_number<std::uint64_t>(text_of(fields, name)).value_or(0);
+  return to_number<std::uint64_t>(text_of(fields, name)).value_or(0);
 }
 
 }  // namespace
@@ -61,4 +61,4 @@ RedisHealth read_info(std::string_view info) {
   return out;
 }
 
-}  // namespace weir::fleet
+}  // namespace weir::base

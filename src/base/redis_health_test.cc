@@ -1,9 +1,9 @@
 // What the parser reads from INFO.
-#include "fleet/redis_health.h"
+#include "base/redis_health.h"
 
 #include <gtest/gtest.h>
 
-namespace weir::fleet {
+namespace weir::base {
 namespace {
 
 TEST(RedisHealth, IsReadFromInfo) {
@@ -42,4 +42,4 @@ TEST(RedisHealth, StaysEmptyOnInvalidText) {
 }
 
 }  // namespace
-}  // namespace weir::fleet
+}  // namespace weir::base

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::fleet {
+namespace weir::base {
 
 struct RedisHealth {
   std::string address{};
@@ -28,4 +28,4 @@ struct RedisHealth {
 // Parses the text of INFO. Members that it does not mention stay empty.
 RedisHealth read_info(std::string_view info);
 
-}  // namespace weir::fleet
+}  // namespace weir::base
