@@ -260,7 +260,7 @@ void expect_no_denial_is_remembered(Node& one, Node& other) {
   ASSERT_TRUE(one.limiter->reset("deaf"));
   const auto again = other.limiter->check("deaf", limit);
   EXPECT_TRUE(again && again->allowed) << "the other one knows nothing of the reset";
-  EXPECT_EQ(other.store->counts().cached.load(), 0u);
+  EXPECT_EQ(other.store->counts().cached.get(), 0u);
 }
 
 TEST_F(FleetUser, CachesNoDenialIfTheChannelIsForbidden) {

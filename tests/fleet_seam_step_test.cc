@@ -102,7 +102,7 @@ TEST_F(FleetSeamStep, AnUnknownKeyInOverloadIsDeniedForAMoment) {
   EXPECT_EQ(shed.decided_by, DecidedBy::overloaded);
   EXPECT_GT(shed.retry_after, Micros{0});
   EXPECT_LE(shed.retry_after, Micros{100'000}) << "Redis is well";
-  EXPECT_EQ(node.store->counts().shed.load(), 1u);
+  EXPECT_EQ(node.store->counts().shed.get(), 1u);
 }
 
 // Redis may admit the call in flight. A check that cannot be sent has the rest, minus what the node admits meanwhile.

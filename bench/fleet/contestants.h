@@ -55,7 +55,7 @@ class Weir {
 
  private:
   class Counting;
-  fleet::PipelineCounts counts() const;
+  base::PipelineCounts counts() const;
   void turn(int wait_ms);
   void wait_until(DecidedBy decided_by, const Limit& limit);
 

@@ -55,7 +55,7 @@ class Weir::Counting {
 
  private:
   double per_call() const {
-    const fleet::PipelineCounts after = weir_.counts();
+    const base::PipelineCounts after = weir_.counts();
     const auto calls = static_cast<double>(after.calls - before_.calls);
     return calls == 0 ? 0 : static_cast<double>(after.answered - before_.answered) / calls;
   }
@@ -63,7 +63,7 @@ class Weir::Counting {
   Weir& weir_;
   const Load& load_;
   const std::chrono::nanoseconds begun_;
-  const fleet::PipelineCounts before_;
+  const base::PipelineCounts before_;
   Times times_;
   std::array<std::uint64_t, 8> made_{};
 };
@@ -80,8 +80,8 @@ Weir::Weir(const base::redis::Target& target, std::size_t keys, Micros deadline)
 Weir::Weir(std::size_t keys)
     : limiter_(std::make_unique<Limiter>(LimiterOptions{.keys = keys})), fibers_({.most = kFibersMax}) {}
 
-fleet::PipelineCounts Weir::counts() const {
-  return waiter_ == nullptr ? fleet::PipelineCounts{} : waiter_->pipeline().counts();
+base::PipelineCounts Weir::counts() const {
+  return waiter_ == nullptr ? base::PipelineCounts{} : waiter_->pipeline().counts();
 }
 
 Weir::~Weir() {

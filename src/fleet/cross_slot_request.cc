@@ -164,7 +164,7 @@ std::optional<Verdict> FleetStore::CrossSlotRequest::decide_from_known() {
   spared_ = store_.fallback_.moment(store_.now());
   auto verdict = store_.fallback_.decide_from_known(charges, spared_, Booking::unsynced);
   if (verdict && verdict->binding_decision().decided_by == DecidedBy::overloaded) {
-    store_.counts_.shed.fetch_add(1, std::memory_order_relaxed);
+    store_.counts_.shed.add();
   }
   if (verdict) return verdict;
   for (Part& part : parts_) {
@@ -285,7 +285,7 @@ void FleetStore::CrossSlotRequest::undo_later(const ScriptRequest& request) {
   if (request.doubt) return request.doubt->decide(false);
   const bool is_reserved = request.what == What::commit;
   if (request.state != State::failed || request.what == What::overdraw || (request.is_in_doubt && !is_reserved)) {
-    store_.counts_.failed_refunds.fetch_add(1, std::memory_order_relaxed);
+    store_.counts_.failed_refunds.add();
     return;
   }
   const Charge& charge = request.charges[0];
@@ -336,7 +336,7 @@ void FleetStore::CrossSlotRequest::release() {
     }
   }
   if (requests.empty()) return;
-  store_.counts_.refunds.fetch_add(requests.size(), std::memory_order_relaxed);
+  store_.counts_.refunds.add(requests.size());
   store_.run(requests);
   for (const ScriptRequest& request : requests) {
     undo_later(request);
@@ -384,7 +384,7 @@ Result<Verdict> FleetStore::CrossSlotRequest::ask(What what, std::span<const Cha
     is_denied() ? ask_whether_repeated(parts_.back()) : run_parts(last, parts_.size());
   }
   decide_here(what, id, lasts);
-  if (std::ranges::any_of(parts_, &Part::is_here)) store_.counts_.fallback.fetch_add(1, std::memory_order_relaxed);
+  if (std::ranges::any_of(parts_, &Part::is_here)) store_.counts_.fallback.add();
   if (what == What::reserve && is_repeated()) {
     release();
     return fail(store::reserved_already());

@@ -123,7 +123,7 @@ Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
   const KeyMark mark = KeyMemory::mark_of(place);
   memory_.prefetch(mark);
   const KeyName name(charge);
-  counts_.fallback.fetch_add(1, std::memory_order_relaxed);
+  counts_.fallback.add();
   return fallback_.check(charge, place, {name, mark}, this->now(), booking);
 }
 
@@ -132,8 +132,8 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micro
   if (!is_shared(charge)) {
     const KeyName name(charge);
     if (const auto decision = fallback_.decide_one_from_known(charge, {name, mark}, fallback_.moment(now), booking)) {
-      counts_.fallback.fetch_add(1, std::memory_order_relaxed);
-      if (decision->decided_by == DecidedBy::overloaded) counts_.shed.fetch_add(1, std::memory_order_relaxed);
+      counts_.fallback.add();
+      if (decision->decided_by == DecidedBy::overloaded) counts_.shed.add();
       return *decision;
     }
   }
@@ -143,13 +143,13 @@ Result<Decision> FleetStore::fall_back(const Charge& charge, KeyMark mark, Micro
 // The same for several charges, or with an id.
 Result<Verdict> FleetStore::fall_back(const ScriptRequest& request, Micros steady) {
   const FallbackStore::Moment now = fallback_.moment(steady);
-  counts_.fallback.fetch_add(1, std::memory_order_relaxed);
+  counts_.fallback.add();
   const Booking booking = booking_of(request);
   bool is_booked = false;
   if (takes_permits(request.what) && !is_shared(request.charges)) {
     auto verdict = fallback_.decide_from_known(request.charges, now, booking);
     if (verdict && verdict->binding_decision().decided_by == DecidedBy::overloaded) {
-      counts_.shed.fetch_add(1, std::memory_order_relaxed);
+      counts_.shed.add();
     }
     if (verdict && (request.what == What::charge || !verdict->allowed)) return *std::move(verdict);
     is_booked = verdict.has_value();  // then only its id remains to be stored
@@ -191,7 +191,7 @@ Result<Verdict> FleetStore::take(const ScriptRequest& request, const KeyMemory::
     decide(request, verdict && verdict->allowed && !verdict->repeated);
     return verdict;
   }
-  counts_.strict.fetch_add(1, std::memory_order_relaxed);
+  counts_.strict.add();
   Verdict verdict{.allowed = request.ruling == Ruling::allowed || request.ruling == Ruling::repeated,
                   .decisions = {request.decisions.begin(), request.decisions.end()},
                   .repeated = request.ruling == Ruling::repeated,
@@ -219,7 +219,7 @@ Result<Decision> FleetStore::take_one(const ScriptRequest& request, KeyMark mark
     decide(request, decision && decision->allowed);
     return decision;
   }
-  counts_.strict.fetch_add(1, std::memory_order_relaxed);
+  counts_.strict.add();
   Decision decision = request.decisions[0];
   decision.decided_by = DecidedBy::strict;
   memory_.note(mark, *charge.limit, charge.cost, decision, request.decided_us, asked, 0, now);
@@ -246,7 +246,7 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
 }
 
 Decision FleetStore::from_memory(Decision denial) {
-  counts_.cached.fetch_add(1, std::memory_order_relaxed);
+  counts_.cached.add();
   denial.decided_by = DecidedBy::cached;
   return denial;
 }
@@ -363,7 +363,7 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
   auto here = fallback_.answer(What::charge, shared, {}, {}, now, Booking::none);
   if (!here) return {here};
   if (!here->allowed) {
-    counts_.fallback.fetch_add(1, std::memory_order_relaxed);
+    counts_.fallback.add();
     Verdict verdict;
     std::size_t at = 0;
     for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -384,7 +384,7 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
   run_carrying(request, asked);
   if (request.state != State::failed) return {take(request, asked, this->now())};
   miss(charges, asked);
-  counts_.fallback.fetch_add(1, std::memory_order_relaxed);
+  counts_.fallback.add();
   fallback_.book_all(charges, fallback_.moment(this->now()), booking_of(request));
   decide(request, true);
   return {std::move(here)};

@@ -186,7 +186,7 @@ bool FleetStore::is_cross_slot(std::span<const Charge> charges) const {
 Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
   if (what == What::charge) {
     if (auto denial = known_denial(charges, this->now())) {
-      counts_.cached.fetch_add(1, std::memory_order_relaxed);
+      counts_.cached.add();
       return *std::move(denial);
     }
   }

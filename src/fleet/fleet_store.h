@@ -10,7 +10,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fleet_counts.h"
 #include "base/redis_health.h"
 #include "base/redis_url.h"
 #include "fleet/background_work.h"
@@ -48,16 +48,6 @@ struct FleetStoreOptions {
   PipelineTotals::OnChange on_change{};    // called when Redis becomes unavailable, and when it is back
 };
 
-// Counts since the start.
-struct FleetCounts {
-  std::atomic<std::uint64_t> strict{0};          // verdicts by Redis
-  std::atomic<std::uint64_t> cached{0};          // cached denials
-  std::atomic<std::uint64_t> fallback{0};        // verdicts by the fallback
-  std::atomic<std::uint64_t> shed{0};            // of those, overload denials of keys of unknown state
-  std::atomic<std::uint64_t> refunds{0};         // parts of denied requests that were refunded
-  std::atomic<std::uint64_t> failed_refunds{0};  // of those, refunds that failed: they expire
-};
-
 class FleetStore final : public store::Store {
  public:
   explicit FleetStore(FleetStoreOptions options);
@@ -84,7 +74,7 @@ class FleetStore final : public store::Store {
   // The health of each Redis server. Waits for them, at most half a second; not on a fiber.
   std::vector<base::RedisHealth> inspect();
 
-  const FleetCounts& counts() const { return counts_; }
+  const base::FleetCounts& counts() const { return counts_; }
   const PipelineTotals& totals() const { return *options_.pipeline.totals; }
   BackgroundWork& background() { return background_; }
   UnsyncedCharges& unsynced_charges() { return unsynced_; }
@@ -164,7 +154,7 @@ class FleetStore final : public store::Store {
   WriteBacks backs_;
   std::vector<UnsyncedCharge> kept_ = options_.kept.charges;  // unsynced charges of the previous process, until use()
   BackgroundWork background_;
-  FleetCounts counts_;
+  base::FleetCounts counts_;
   std::unique_ptr<ThreadWaiter> thread_;  // the last: it uses all of the above
 };
 

@@ -105,12 +105,12 @@ bool Fleet::wait_until_strict(Micros most) const noexcept {
 }
 
 FleetStats Fleet::stats() const noexcept {
-  const fleet::FleetCounts& counts = store_->counts();
-  return {.strict = counts.strict.load(std::memory_order_relaxed),
-          .cached = counts.cached.load(std::memory_order_relaxed),
-          .fallback = counts.fallback.load(std::memory_order_relaxed),
-          .refunds = counts.refunds.load(std::memory_order_relaxed),
-          .failed_refunds = counts.failed_refunds.load(std::memory_order_relaxed),
+  const base::FleetCounts& counts = store_->counts();
+  return {.strict = counts.strict.get(),
+          .cached = counts.cached.get(),
+          .fallback = counts.fallback.get(),
+          .refunds = counts.refunds.get(),
+          .failed_refunds = counts.failed_refunds.get(),
           .synced_permits = store_->write_backs().written()};
 }
 

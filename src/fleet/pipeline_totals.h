@@ -14,28 +14,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/fleet_counts.h"
 #include "weir/clock.h"
 
 namespace weir::fleet {
-
-struct PipelineCounts {
-  std::uint64_t requests = 0;          // submitted
-  std::uint64_t calls = 0;             // sent
-  std::uint64_t answered = 0;          // requests
-  std::uint64_t failed = 0;            // requests
-  std::uint64_t refused = 0;           // requests: Redis replied with an error to the request itself
-  std::uint64_t timeouts = 0;          // requests
-  std::uint64_t late = 0;              // calls that the script refused as too late
-  std::uint64_t unsent = 0;            // requests not queued, as too many were waiting
-  std::uint64_t breaker_openings = 0;  // of the breaker
-  std::uint64_t connects = 0;          // to a server of Redis
-
-  static constexpr std::array kMembers = {
-      &PipelineCounts::requests,         &PipelineCounts::calls,    &PipelineCounts::answered, &PipelineCounts::failed,
-      &PipelineCounts::refused,          &PipelineCounts::timeouts, &PipelineCounts::late,     &PipelineCounts::unsent,
-      &PipelineCounts::breaker_openings, &PipelineCounts::connects};
-};
-static_assert(sizeof(PipelineCounts) == sizeof(std::uint64_t) * 10, "kMembers has them all");
 
 class PipelineTotals {
  public:
@@ -45,9 +27,9 @@ class PipelineTotals {
   explicit PipelineTotals(OnChange on_change = {}) : on_change_(std::move(on_change)) {}
 
   // Adds what a pipeline counted since its last call.
-  void add(const PipelineCounts& now, PipelineCounts& reported) {
+  void add(const base::PipelineCounts& now, base::PipelineCounts& reported) {
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const auto member = PipelineCounts::kMembers[i];
+      const auto member = base::PipelineCounts::kMembers[i];
       if (now.*member == reported.*member) continue;
       sums_[i].fetch_add(now.*member - reported.*member, std::memory_order_relaxed);
       reported.*member = now.*member;
@@ -77,10 +59,10 @@ class PipelineTotals {
     note(why, now);
   }
 
-  PipelineCounts counts() const {
-    PipelineCounts out;
+  base::PipelineCounts counts() const {
+    base::PipelineCounts out;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      out.*PipelineCounts::kMembers[i] = sums_[i].load(std::memory_order_relaxed);
+      out.*base::PipelineCounts::kMembers[i] = sums_[i].load(std::memory_order_relaxed);
     }
     return out;
   }
@@ -105,7 +87,7 @@ class PipelineTotals {
     why_at_ = now;
   }
 
-  std::array<std::atomic<std::uint64_t>, PipelineCounts::kMembers.size()> sums_{};
+  std::array<std::atomic<std::uint64_t>, base::PipelineCounts::kMembers.size()> sums_{};
   const OnChange on_change_;
   std::atomic<bool> is_away_{false};
   mutable std::mutex mutex_;  // guards what follows

@@ -10,7 +10,7 @@ namespace {
 
 TEST(PipelineTotals, AddOnlyNewCounts) {
   PipelineTotals totals;
-  PipelineCounts one{.requests = 3, .connects = 1}, one_told, other{.requests = 5}, other_told;
+  base::PipelineCounts one{.requests = 3, .connects = 1}, one_told, other{.requests = 5}, other_told;
   totals.add(one, one_told);
   totals.add(other, other_told);
   one.requests = 4;

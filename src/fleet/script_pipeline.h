@@ -81,7 +81,7 @@ class ScriptPipeline final : private redis::Receiver {
   // Whether every request would fail immediately. Always false for a cluster, whose servers are seldom all down. Any
   // thread.
   bool is_away() const { return is_away_.load(std::memory_order_relaxed); }
-  const PipelineCounts& counts() const { return counts_; }
+  const base::PipelineCounts& counts() const { return counts_; }
   redis::Client& client() { return client_; }
   const PipelineOptions& options() const { return options_; }
 
@@ -158,7 +158,7 @@ class ScriptPipeline final : private redis::Receiver {
   bool has_connected_ = false;       // since the last probe(): probes need not wait
   std::vector<std::uint64_t> lost_;  // nodes, since the last turn()
   std::string lost_why_;
-  PipelineCounts counts_, reported_;
+  base::PipelineCounts counts_, reported_;
   redis::Client client_;  // the last: its destructor calls back for calls in flight, which uses all of the above
   const int script_;
 };

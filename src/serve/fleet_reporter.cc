@@ -135,8 +135,7 @@ server::observe::FleetReports FleetReporter::reports() {
 
 server::observe::FleetView FleetReporter::view() {
   const fleet::PipelineTotals::State state = store_.totals().state();
-  const fleet::PipelineCounts pipelines = store_.totals().counts();
-  const fleet::FleetCounts& counts = store_.counts();
+  const base::PipelineCounts pipelines = store_.totals().counts();
   const fleet::Membership& membership = store_.background().membership();
   server::observe::FleetView out{
       .store = base::redis::to_string(store_.options().target),
@@ -154,21 +153,11 @@ server::observe::FleetView FleetReporter::view() {
       .heard = membership.heard(),
       .changes_error = changes_error(),
       .clock_skew = membership.clock_skew(),
-      .strict = counts.strict,
-      .cached = counts.cached,
-      .fallback = counts.fallback,
-      .calls = pipelines.calls,
-      .timeouts = pipelines.timeouts,
-      .late = pipelines.late,
-      .unsent = pipelines.unsent,
-      .breaker_openings = pipelines.breaker_openings,
-      .connects = pipelines.connects,
-      .refunds = counts.refunds,
-      .failed_refunds = counts.failed_refunds,
+      .counts = store_.counts(),
+      .pipelines = pipelines,
       .unsynced_keys = store_.unsynced_charges().size(),
       .synced_permits = store_.write_backs().written(),
-      .dropped_permits = store_.unsynced_charges().dropped_permits(),
-      .shed = counts.shed};
+      .dropped_permits = store_.unsynced_charges().dropped_permits()};
   for (fleet::FleetNode& node : membership.nodes()) {
     server::observe::FleetNodeView& one = out.nodes.emplace_back();
     one.id = std::move(node.id);

@@ -70,9 +70,9 @@ http::HttpNext nodes_route(const http::HttpCall&, http::HttpContext& context, ht
       json.raw("heard_seconds", seconds(view.heard));
       json.text("changes_error", view.changes_error);
       json.raw("clock_skew_seconds", seconds(view.clock_skew));
-      json.number("strict", view.strict);
-      json.number("cached", view.cached);
-      json.number("fallback", view.fallback);
+      json.number("strict", view.counts.strict.get());
+      json.number("cached", view.counts.cached.get());
+      json.number("fallback", view.counts.fallback.get());
       json.number("unsynced_keys", view.unsynced_keys);
       json.flag("mixed",
                 view.kinds(&observe::FleetNodeView::policy) > 1 || view.kinds(&observe::FleetNodeView::version) > 1);

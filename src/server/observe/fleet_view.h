@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fleet_counts.h"
 #include "base/redis_health.h"
 #include "weir/clock.h"
 
@@ -39,10 +40,9 @@ struct FleetView {
   Micros heard{0};                // age of the last list of nodes from Redis
   std::string changes_error{};    // why Redis refuses the list of changes; empty: it does not
   Micros clock_skew{0};           // difference of this machine's clock to that of Redis
-  std::uint64_t strict = 0, cached = 0, fallback = 0;  // decisions
-  std::uint64_t calls = 0, timeouts = 0, late = 0, unsent = 0, breaker_openings = 0, connects = 0;
-  std::uint64_t refunds = 0, failed_refunds = 0;
-  std::uint64_t unsynced_keys = 0, synced_permits = 0, dropped_permits = 0, shed = 0;
+  base::FleetCounts counts{};
+  base::PipelineCounts pipelines{};  // of all threads
+  std::uint64_t unsynced_keys = 0, synced_permits = 0, dropped_permits = 0;
   std::vector<FleetNodeView> nodes{};
 
   // The number of different values among the nodes that report one. More than one means a rollout, or a mistake.

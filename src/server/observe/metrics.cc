@@ -233,25 +233,26 @@ class Page {
     out_.family("weir_store_decisions_total", kCounter,
                 "Decisions, by source: Redis (strict), cached denial or fallback.");
     if (fleet) {
-      out_.add({{"decided_by", "strict"}}, view.strict);
-      out_.add({{"decided_by", "cached"}}, view.cached);
-      out_.add({{"decided_by", "fallback"}}, view.fallback);
+      out_.add({{"decided_by", "strict"}}, view.counts.strict.get());
+      out_.add({{"decided_by", "cached"}}, view.counts.cached.get());
+      out_.add({{"decided_by", "fallback"}}, view.counts.fallback.get());
     }
-    add("weir_store_calls_total", kCounter, "Redis script calls.", view.calls);
-    add("weir_store_timeouts_total", kCounter, "Requests to Redis that timed out.", view.timeouts);
-    add("weir_store_late_total", kCounter, "Redis script calls that arrived too late and charged nothing.", view.late);
+    add("weir_store_calls_total", kCounter, "Redis script calls.", view.pipelines.calls);
+    add("weir_store_timeouts_total", kCounter, "Requests to Redis that timed out.", view.pipelines.timeouts);
+    add("weir_store_late_total", kCounter, "Redis script calls that arrived too late and charged nothing.",
+        view.pipelines.late);
     add("weir_store_unsent_total", kCounter, "Requests not sent to Redis because too many were in flight.",
-        view.unsent);
-    add("weir_store_breaker_openings_total", kCounter, "Circuit breaker openings.", view.breaker_openings);
-    add("weir_store_connects_total", kCounter, "Connections made to Redis.", view.connects);
-    add("weir_store_refunds_total", kCounter, "Refunded charges of denied requests.", view.refunds);
+        view.pipelines.unsent);
+    add("weir_store_breaker_openings_total", kCounter, "Circuit breaker openings.", view.pipelines.breaker_openings);
+    add("weir_store_connects_total", kCounter, "Connections made to Redis.", view.pipelines.connects);
+    add("weir_store_refunds_total", kCounter, "Refunded charges of denied requests.", view.counts.refunds.get());
     add("weir_store_failed_refunds_total", kCounter, "Failed refunds of denied requests; these charges expire.",
-        view.failed_refunds);
+        view.counts.failed_refunds.get());
     add("weir_store_unsynced_keys", kGauge, "Keys with unsynced charges.", view.unsynced_keys);
     add("weir_store_synced_permits_total", kCounter, "Permits of unsynced charges that were written back to Redis.",
         view.synced_permits);
     add("weir_store_shed_total", kCounter,
-        "Checks denied because Redis was overloaded and the server knew nothing of the key.", view.shed);
+        "Checks denied because Redis was overloaded and the server knew nothing of the key.", view.counts.shed.get());
     add("weir_store_dropped_permits_total", kCounter, "Permits of unsynced charges dropped for lack of capacity.",
         view.dropped_permits);
     out_.family("weir_store_clock_skew_seconds", kGauge,
