@@ -32,7 +32,7 @@ void fuzz(std::string_view input) {
   for (const std::size_t places : {1U, 3U, 100U}) {
     usage::Sheet sheet(accounts->day, places, 7);
     sheet.take(*accounts);
-    sheet.add(sheet.rule_of("r"), "x", {.spent = 1});
+    sheet.add(sheet.rule_of("r"), "x", {.charged = 1});
     WEIR_ASSERT(sheet.size() <= places);
   }
 }

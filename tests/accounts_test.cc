@@ -36,7 +36,7 @@ struct Books {
   std::map<std::string, usage::Sums> totals;
 };
 
-constexpr std::uint64_t usage::Sums::*kSums[] = {&usage::Sums::spent, &usage::Sums::returned, &usage::Sums::denied};
+constexpr std::uint64_t usage::Sums::*kSums[] = {&usage::Sums::charged, &usage::Sums::returned, &usage::Sums::denied};
 
 // All that sheet.h promises.
 void expect_true(const Books& books, const usage::DayAccounts& found, std::size_t places) {
@@ -103,7 +103,7 @@ TEST(Sheet, HoldsItsBoundsWhoeverComes) {
       } else if (what < returns + denials) {
         books.add(rule, id, {.denied = 1});
       } else {
-        books.add(rule, id, {.spent = random() % 20 == 0 ? 1'000 : 1 + random() % 3});
+        books.add(rule, id, {.charged = random() % 20 == 0 ? 1'000 : 1 + random() % 3});
       }
     }
     ASSERT_NO_FATAL_FAILURE(expect_true(books, books.sheet.copy(), places)) << "stream " << stream;
@@ -116,16 +116,16 @@ TEST(Sheet, TheErrorIsAtMostThePartOfOneAccount) {
     constexpr std::size_t kPlaces = 100;
     Books books(kPlaces, random());
     for (int i = 0; i < 50'000; ++i) {
-      books.add("r", subject(draw(random, 5'000, is_zipf)), {.spent = random() % 50 == 0 ? 100U : 1U});
+      books.add("r", subject(draw(random, 5'000, is_zipf)), {.charged = random() % 50 == 0 ? 100U : 1U});
     }
     const usage::DayAccounts found = books.sheet.copy();
     ASSERT_NO_FATAL_FAILURE(expect_true(books, found, kPlaces));
     for (const usage::Account& one : found.rules[0].accounts)
-      EXPECT_LE(one.errors.spent, books.totals["r"].spent / kPlaces);
-    EXPECT_LE(found.rules[0].floors.spent, books.totals["r"].spent / kPlaces);
+      EXPECT_LE(one.errors.charged, books.totals["r"].charged / kPlaces);
+    EXPECT_LE(found.rules[0].floors.charged, books.totals["r"].charged / kPlaces);
     // A subject that used more than that has an account.
     for (const auto& [key, sums] : books.truth) {
-      if (sums.spent <= books.totals["r"].spent / kPlaces) continue;
+      if (sums.charged <= books.totals["r"].charged / kPlaces) continue;
       const auto is_it = [&subject = key.second](const usage::Account& one) { return one.subject == subject; };
       EXPECT_TRUE(std::ranges::any_of(found.rules[0].accounts, is_it));
     }
@@ -141,14 +141,14 @@ TEST(Sheet, RefundsWeighAsMuchAsCharges) {
   for (int i = 0; i < 50'000; ++i) {
     const std::string id = subject(100 + draw(random, 5'000, i % 2 == 0));
     books.add("r", id,
-              random() % 3 == 0 ? usage::Sums{.returned = 1 + random() % 9} : usage::Sums{.spent = 1 + random() % 9});
+              random() % 3 == 0 ? usage::Sums{.returned = 1 + random() % 9} : usage::Sums{.charged = 1 + random() % 9});
   }
   const usage::DayAccounts found = books.sheet.copy();
   ASSERT_NO_FATAL_FAILURE(expect_true(books, found, kPlaces));
-  const std::uint64_t bound = (books.totals["r"].spent + books.totals["r"].returned) / kPlaces;
+  const std::uint64_t bound = (books.totals["r"].charged + books.totals["r"].returned) / kPlaces;
   std::size_t exact = 0;
   for (const usage::Account& one : found.rules[0].accounts) {
-    EXPECT_LE(one.errors.spent, bound);
+    EXPECT_LE(one.errors.charged, bound);
     EXPECT_LE(one.errors.returned, bound);
     exact += one.sums.returned >= 1'000'000 && one.errors == usage::Sums{} ? 1U : 0U;
   }
@@ -159,8 +159,8 @@ TEST(Sheet, AFloodOfOneRuleTakesNothingFromAnother) {
   std::mt19937_64 random = test::seeded();
   Books books(200, random());
   for (int i = 0; i < 20'000; ++i) {
-    books.add("addresses", subject(random()), {.spent = 1'000});
-    if (i % 4 == 0) books.add("tenants", subject(random() % 100), {.spent = 1});
+    books.add("addresses", subject(random()), {.charged = 1'000});
+    if (i % 4 == 0) books.add("tenants", subject(random() % 100), {.charged = 1});
   }
   for (const usage::RuleAccounts& rule : books.sheet.copy().rules) {
     if (rule.rule != "tenants") continue;
@@ -174,26 +174,26 @@ TEST(Sheet, AFloodOfOneRuleTakesNothingFromAnother) {
 TEST(Sheet, MoreRulesThanPlacesAreBoundedTheSame) {
   std::mt19937_64 random = test::seeded();
   Books books(10, random());
-  for (int i = 0; i < 5'000; ++i) books.add("r" + std::to_string(random() % 50), subject(random() % 3), {.spent = 2});
+  for (int i = 0; i < 5'000; ++i) books.add("r" + std::to_string(random() % 50), subject(random() % 3), {.charged = 2});
   ASSERT_NO_FATAL_FAILURE(expect_true(books, books.sheet.copy(), 10));
 }
 
 // New subjects that are only denied do not evict the accounts of subjects that used permits.
 TEST(Sheet, DenialsOfNewSubjectsEvictNoAccount) {
   Books books(100, 7);
-  for (std::uint64_t i = 0; i < 90; ++i) books.add("r", subject(i), {.spent = 5});
+  for (std::uint64_t i = 0; i < 90; ++i) books.add("r", subject(i), {.charged = 5});
   for (std::uint64_t i = 0; i < 10'000; ++i) books.add("r", subject(1'000 + i), {.denied = 1});
   std::size_t exact = 0;
   const usage::DayAccounts found = books.sheet.copy();
   for (const usage::Account& one : found.rules[0].accounts) {
-    exact += one.sums.spent == 5 && one.errors.spent == 0 ? 1U : 0U;
+    exact += one.sums.charged == 5 && one.errors.charged == 0 ? 1U : 0U;
   }
   EXPECT_EQ(exact, 90U);
 }
 
 TEST(Sheet, SumsStopBeforeTheyOverflow) {
   usage::Sheet sheet(0, 10, 1);
-  for (int i = 0; i < 9; ++i) sheet.add(sheet.rule_of("r"), subject(1), {.spent = INT64_MAX, .returned = UINT64_MAX});
+  for (int i = 0; i < 9; ++i) sheet.add(sheet.rule_of("r"), subject(1), {.charged = INT64_MAX, .returned = UINT64_MAX});
   EXPECT_EQ(sheet.copy().rules[0].accounts[0].sums, (usage::Sums{usage::kSumMax, usage::kSumMax, 0}));
 }
 
@@ -230,8 +230,8 @@ TEST(Accounts, GoOnInAnotherSheet) {
     later.truth = books.truth;
     for (int i = 0; i < 1'000; ++i) {
       const std::string rule = "r" + std::to_string(i % 3), id = subject(random() % 100);
-      next.add(next.rule_of(rule), id, {.spent = 3});
-      later.truth[{rule, id}].add({.spent = 3});
+      next.add(next.rule_of(rule), id, {.charged = 3});
+      later.truth[{rule, id}].add({.charged = 3});
     }
     ASSERT_NO_FATAL_FAILURE(expect_true(later, next.copy(), places)) << places;
   }
@@ -240,13 +240,13 @@ TEST(Accounts, GoOnInAnotherSheet) {
 // As after --usage-subjects is lowered: the first rule alone would fill the sheet.
 TEST(Accounts, GoOnInASmallerSheetWithAPartForEachRule) {
   Books books(100, 1);
-  for (std::uint64_t i = 0; i < 40; ++i) books.add("first", subject(i), {.spent = 100 + i});
-  for (std::uint64_t i = 0; i < 5; ++i) books.add("second", subject(i), {.spent = 1 + i});
+  for (std::uint64_t i = 0; i < 40; ++i) books.add("first", subject(i), {.charged = 100 + i});
+  for (std::uint64_t i = 0; i < 5; ++i) books.add("second", subject(i), {.charged = 1 + i});
   Books later(20, 2);
   later.sheet.take(books.sheet.copy());
   later.truth = books.truth;
-  for (std::uint64_t i = 0; i < 5; ++i) later.add("second", subject(100 + i), {.spent = 1});
-  later.add("third", subject(7), {.spent = 1});
+  for (std::uint64_t i = 0; i < 5; ++i) later.add("second", subject(100 + i), {.charged = 1});
+  later.add("third", subject(7), {.charged = 1});
   const usage::DayAccounts found = later.sheet.copy();
   ASSERT_NO_FATAL_FAILURE(expect_true(later, found, 20));
   ASSERT_EQ(found.rules.size(), 3U);

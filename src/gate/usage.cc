@@ -28,7 +28,7 @@ std::uint64_t magnitude(std::int64_t n) {
 }
 
 usage::Sums sums_of(std::int64_t cost) {
-  return cost < 0 ? usage::Sums{.returned = magnitude(cost)} : usage::Sums{.spent = magnitude(cost)};
+  return cost < 0 ? usage::Sums{.returned = magnitude(cost)} : usage::Sums{.charged = magnitude(cost)};
 }
 
 // The first and last day of the query, as numbers. Also sets `from` and `to` of the report.

@@ -2,8 +2,8 @@
 //
 //   weir-usage 1
 //   day 2026-09-21
-//   rule 3 0 1 search            its floors: spent, returned, denied
-//   120 3 0 0 5 1 user:42        spent and its error, the same for returned and for denied, then the subject
+//   rule 3 0 1 search            its floors: charged, returned, denied
+//   120 3 0 0 5 1 user:42        charged and its error, the same for returned and for denied, then the subject
 //   end 9f86d081…                SHA-256 of all lines before
 #include "usage/accounts.h"
 
@@ -53,7 +53,7 @@ class Lines {
     line_.remove_prefix(std::min<std::size_t>(line_.size(), 1));
     return true;
   }
-  bool take(Sums& sums) { return take(sums.spent) && take(sums.returned) && take(sums.denied); }
+  bool take(Sums& sums) { return take(sums.charged) && take(sums.returned) && take(sums.denied); }
   std::string_view rest_of_line() const { return line_; }
   tl::unexpected<Error> wrong(std::string_view what) const {
     return fail(ErrorCode::invalid_argument, "line " + std::to_string(number_) + ": " + std::string(what));
@@ -67,10 +67,10 @@ class Lines {
 Result<Account> read_account(Lines& lines) {
   Account account;
   Sums &sums = account.sums, &errors = account.errors;
-  const bool has_numbers = lines.take(sums.spent) && lines.take(errors.spent) && lines.take(sums.returned) &&
+  const bool has_numbers = lines.take(sums.charged) && lines.take(errors.charged) && lines.take(sums.returned) &&
                            lines.take(errors.returned) && lines.take(sums.denied) && lines.take(errors.denied);
   if (!has_numbers) return lines.wrong("expected six numbers and a subject");
-  if (errors.spent > sums.spent || errors.returned > sums.returned || errors.denied > sums.denied) {
+  if (errors.charged > sums.charged || errors.returned > sums.returned || errors.denied > sums.denied) {
     return lines.wrong("an error bound is larger than its count");
   }
   auto subject = policy::parse_subject(lines.rest_of_line());
@@ -86,12 +86,12 @@ std::string to_text(const DayAccounts& accounts) {
   out += "day " + day_text(accounts.day) + '\n';
   for (const RuleAccounts& rule : accounts.rules) {
     out += "rule ";
-    for (const std::uint64_t floor : {rule.floors.spent, rule.floors.returned, rule.floors.denied}) {
+    for (const std::uint64_t floor : {rule.floors.charged, rule.floors.returned, rule.floors.denied}) {
       append_number(out, floor);
     }
     out.append(rule.rule).push_back('\n');
     for (const Account& one : rule.accounts) {
-      for (const std::uint64_t number : {one.sums.spent, one.errors.spent, one.sums.returned, one.errors.returned,
+      for (const std::uint64_t number : {one.sums.charged, one.errors.charged, one.sums.returned, one.errors.returned,
                                          one.sums.denied, one.errors.denied}) {
         append_number(out, number);
       }

@@ -24,17 +24,17 @@ constexpr std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) {
 }
 
 struct Sums {
-  std::uint64_t spent = 0;     // permits charged
+  std::uint64_t charged = 0;   // permits
   std::uint64_t returned = 0;  // permits refunded
   std::uint64_t denied = 0;    // requests
 
   void add(const Sums& more) {
-    spent = add_capped(spent, more.spent);
+    charged = add_capped(charged, more.charged);
     returned = add_capped(returned, more.returned);
     denied = add_capped(denied, more.denied);
   }
   void raise_to(const Sums& other) {
-    spent = std::max(spent, other.spent);
+    charged = std::max(charged, other.charged);
     returned = std::max(returned, other.returned);
     denied = std::max(denied, other.denied);
   }

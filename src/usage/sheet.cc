@@ -15,7 +15,8 @@ namespace {
 
 std::uint64_t weight_of(const Account& account) {
   const Sums &sums = account.sums, &errors = account.errors;
-  return (sums.spent - errors.spent) + (sums.returned - errors.returned) + std::max(errors.spent, errors.returned);
+  return (sums.charged - errors.charged) + (sums.returned - errors.returned) +
+         std::max(errors.charged, errors.returned);
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ struct Known {
 // Subtracts refunds only as far as they are certain.
 UsageRow row_of(const Known& known) {
   UsageRow row;
-  row.used = static_cast<std::int64_t>(known.sums.spent) -
+  row.used = static_cast<std::int64_t>(known.sums.charged) -
              static_cast<std::int64_t>(known.sums.returned - known.errors.returned);
-  row.error = add_capped(known.errors.spent, known.errors.returned);
+  row.error = add_capped(known.errors.charged, known.errors.returned);
   row.denied = known.sums.denied;
   row.denied_error = known.errors.denied;
   return row;
@@ -36,7 +36,7 @@ UsageRow row_of(const Known& known) {
 
 // Sums only grow, so an earlier part can be subtracted.
 Sums less(const Sums& all, const Sums& part) {
-  return {all.spent - std::min(all.spent, part.spent), all.returned - std::min(all.returned, part.returned),
+  return {all.charged - std::min(all.charged, part.charged), all.returned - std::min(all.returned, part.returned),
           all.denied - std::min(all.denied, part.denied)};
 }
 
@@ -59,7 +59,8 @@ void report_subject(std::span<const DayAccounts> days, std::string_view id, std:
   }
   for (const auto& [key, known] : found) {
     if (!known.is_known) {
-      if (known.sums.spent > 0) out.unknown.push_back({day_text(key.first), std::string(key.second), known.sums.spent});
+      if (known.sums.charged > 0)
+        out.unknown.push_back({day_text(key.first), std::string(key.second), known.sums.charged});
       continue;
     }
     UsageRow& row = out.rows.emplace_back(row_of(known));
