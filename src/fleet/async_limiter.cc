@@ -90,7 +90,7 @@ struct AsyncLimiter::Impl {
 
   void wake() {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t told = ::write(wakes.get(), &one, sizeof one);
+    [[maybe_unused]] const ssize_t written = ::write(wakes.get(), &one, sizeof one);
   }
 
   void turn() {

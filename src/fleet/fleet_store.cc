@@ -45,9 +45,9 @@ FleetStoreOptions complete(FleetStoreOptions options) {
 }
 
 PipelineOptions with_events(PipelineOptions options, BackgroundWork& background) {
-  options.client.on_event = [told = std::move(options.client.on_event), &background](const redis::Event& event) {
+  options.client.on_event = [on_event = std::move(options.client.on_event), &background](const redis::Event& event) {
     if (event.kind != redis::Event::Kind::moved) background.on_reconnect();
-    if (told) told(event);
+    if (on_event) on_event(event);
   };
   return options;
 }

@@ -247,7 +247,7 @@ local function charge_unsynced(terms, cost, x, y, z, from, head)
   return a, b, c, from, head, reset
 end
 
-local answer, told, asked = {now, 0}, 2, ARGV[8]
+local answer, filled, asked = {now, 0}, 2, ARGV[8]
 local function charge_run(key, terms, times, x, y, z, moved, expires, from, head, others)
   local limit, step, cost = terms.limit, terms.step, terms.cost
   local found
@@ -257,15 +257,15 @@ local function charge_run(key, terms, times, x, y, z, moved, expires, from, head
   for _ = 1, times do
     local a, b, c, allowed, remaining, retry, reset, delay, converts = step(x, y, z, limit, now, cost, from)
     if allowed == 0 then
-      answer[told + 1], answer[told + 2], answer[told + 3] = -1 - remaining, reset, retry
-      told = told + 3
+      answer[filled + 1], answer[filled + 2], answer[filled + 3] = -1 - remaining, reset, retry
+      filled = filled + 3
       break
     end
-    answer[told + 1], answer[told + 2] = remaining, reset
-    told = told + 2
+    answer[filled + 1], answer[filled + 2] = remaining, reset
+    filled = filled + 2
     if terms.mark == 'q' then
-      told = told + 1
-      answer[told] = delay
+      filled = filled + 1
+      answer[filled] = delay
     end
     if cost ~= 0 then x, y, z, found = a, b, c, reset end
     if converts then from, head = limit, terms.head end
@@ -278,8 +278,8 @@ local function charge_run(key, terms, times, x, y, z, moved, expires, from, head
 end
 local function charge_runs() -- by far the most frequent requests
   for ticket = runs + 1, runs + tickets do
-    told = told + 1
-    answer[told] = repeated[ticket] and 2 or 1
+    filled = filled + 1
+    answer[filled] = repeated[ticket] and 2 or 1
     if not repeated[ticket] then
       call('SET', keys[ticket], version .. 's' .. pack('<d', 0), 'PX', string.format('%.0f', lasts[ticket]))
     end
@@ -291,8 +291,8 @@ local function charge_runs() -- by far the most frequent requests
     if x then
       charge_run(key, terms, times[key] or 1, x, y, z, moved, expires, from, head, others)
     else
-      told = told + 1
-      answer[told] = -9007199254740992
+      filled = filled + 1
+      answer[filled] = -9007199254740992
     end
   end
 end

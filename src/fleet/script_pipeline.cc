@@ -22,13 +22,13 @@ constexpr std::int64_t kLearnNothing = 1;  // a deadline long past: the script o
 
 redis::ClientOptions with_events(redis::ClientOptions options, bool& has_connected, std::vector<std::uint64_t>& lost,
                                  std::string& why) {
-  options.on_event = [told = std::move(options.on_event), &has_connected, &lost, &why](const redis::Event& event) {
+  options.on_event = [on_event = std::move(options.on_event), &has_connected, &lost, &why](const redis::Event& event) {
     if (event.kind == redis::Event::Kind::connected) has_connected = true;
     if (event.kind == redis::Event::Kind::lost) {
       why = event.text;
       if (event.node != 0) lost.push_back(event.node);
     }
-    if (told) told(event);
+    if (on_event) on_event(event);
   };
   return options;
 }

@@ -1,24 +1,24 @@
 -- The requests other than runs, in their order, and the writing of what they changed. The last part of script.lua,
 -- which documents the words of a call.
 local function tell(d)
-  local n = told
+  local n = filled
   answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4], answer[n + 5] = d[1], d[2], d[3], d[4], d[5]
-  told = n + 5
+  filled = n + 5
 end
 local function tell_number(number)
-  told = told + 1
-  answer[told] = number
+  filled = filled + 1
+  answer[filled] = number
 end
 
 local function charge_each(at)
   local times, key, cost
   times, key, cost, at = unpack_('<HHd', asked, at)
-  local kind, place, taken = terms_of[key].kind, told + 1, 0
+  local kind, place, taken = terms_of[key].kind, filled + 1, 0
   if cost ~= 0 then touched[key] = true end
-  told = place
+  filled = place
   while taken < times do
-    local n, allowed, remaining, retry, reset, delay = told, kind.step(key, cost)
-    told = n + 3
+    local n, allowed, remaining, retry, reset, delay = filled, kind.step(key, cost)
+    filled = n + 3
     answer[n + 1], answer[n + 2] = remaining, reset
     if allowed == 0 then
       answer[n + 3] = retry

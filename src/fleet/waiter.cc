@@ -146,7 +146,7 @@ ThreadWaiter::~ThreadWaiter() {
 
 void ThreadWaiter::wake() {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t told = ::write(wake_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
 void ThreadWaiter::run(std::span<ScriptRequest> requests) {
