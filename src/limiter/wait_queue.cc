@@ -58,7 +58,7 @@ struct WaitQueue::Try {
   std::optional<Result<Decision>> answer{};  // unless must_wait
   std::int64_t timer_us = 0;                 // charged: when it passes; must_wait: when to look again
   std::int64_t turn_us = 0;                  // must_wait: when the permits can be available
-  bool owes = false;                         // denied, but charged: must be refunded without the lock
+  bool must_refund = false;                  // denied, but charged: to be refunded without the lock
 };
 
 WaitQueue::WaitQueue(std::size_t waiters_max, const Clock& clock, ChargeNow charge_now)
@@ -70,7 +70,7 @@ WaitQueue::WaitQueue(std::size_t waiters_max, const Clock& clock, ChargeNow char
 WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callback) noexcept {
   std::optional<Result<Decision>> answer;
   WaitId id = 0;
-  bool owes = false;
+  bool must_refund = false;
   try {
     if (is_forked()) {
       answer = refusal(ErrorCode::unavailable, "this limiter was opened before fork(): open it again to wait");
@@ -80,7 +80,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
       const auto lock = enter();
       id = ++last_id_;
       waiting_.store(waiters_.size() + 1);  // before the charge: a concurrent refund must see this waiter
-      answer = join(id, charge, deadline.count(), before, callback, owes);
+      answer = join(id, charge, deadline.count(), before, callback, must_refund);
       waiting_.store(waiters_.size(), std::memory_order_relaxed);
     }
   } catch (const std::bad_alloc&) {
@@ -88,7 +88,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
   } catch (const std::system_error&) {
     answer = refusal(ErrorCode::unavailable, "cannot start the thread that serves waiting callers");
   }
-  if (owes) refund(charge);
+  if (must_refund) refund(charge);
   if (!answer) return id;
   callback(*std::move(answer));
   return 0;
@@ -112,7 +112,7 @@ std::optional<Result<Decision>> WaitQueue::peek_before(const Charge& charge, std
 // Returns nothing if the caller must wait; the waiter then owns the callback.
 std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge, std::int64_t deadline_us,
                                                 const std::optional<Result<Decision>>& before, WaitCallback& callback,
-                                                bool& owes) {
+                                                bool& must_refund) {
   if (closed_) return refusal(ErrorCode::unavailable, "the limiter is closing and accepts no new waits");
   const std::int64_t now = clock_.now().count();
   deadline_us = std::max(deadline_us, now);  // permits available now go to a past deadline, too
@@ -120,11 +120,11 @@ std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge,
   const bool is_first = line == lines_.end() || charge.cost > charge.limit->capacity;  // or denied forever
   Try tried =
       is_first ? attempt(charge, deadline_us, now, before) : stand_behind(line->second, charge, deadline_us, now);
-  owes = tried.owes;
+  must_refund = tried.must_refund;
   if (tried.outcome == Try::Outcome::answered) return std::move(tried.answer);
   try {
     if (waiters_.size() >= waiters_max_) {
-      owes = tried.outcome == Try::Outcome::charged;
+      must_refund = tried.outcome == Try::Outcome::charged;
       return fail(ErrorCode::exhausted, "the maximum of " + std::to_string(waiters_max_) +
                                             " waiting callers is reached; raise waiters_max, or try again later");
     }
@@ -134,7 +134,7 @@ std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge,
       Waiters dropped;
       finish(place, refusal(ErrorCode::exhausted, "out of memory"), dropped);
     }
-    owes = tried.outcome == Try::Outcome::charged;
+    must_refund = tried.outcome == Try::Outcome::charged;
     throw;
   }
   waiters_.find(id)->second.callback = std::move(callback);
@@ -163,7 +163,7 @@ WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us
     const Micros delay = std::exchange(taken->delay, Micros{0});
     if (delay > patience) {  // another caller came in between
       Try late = too_late(*taken, delay);
-      late.owes = true;
+      late.must_refund = true;
       return late;
     }
     if (delay == Micros{0}) return answered(std::move(taken));
@@ -261,7 +261,7 @@ void WaitQueue::refund(const Charge& charge) {
 
 void WaitQueue::answer_all(Waiters& done) {
   for (auto& [id, waiter] : done) {
-    if (waiter.owes) refund({waiter.key, &waiter.limit, waiter.cost});
+    if (waiter.must_refund) refund({waiter.key, &waiter.limit, waiter.cost});
     waiter.callback(*std::move(waiter.answer));
   }
 }
@@ -289,7 +289,7 @@ bool WaitQueue::cancel(WaitId id) noexcept {
     const auto lock = enter();
     const auto place = waiters_.find(id);
     if (place == waiters_.end()) return false;
-    place->second.owes = place->second.is_charged;
+    place->second.must_refund = place->second.is_charged;
     finish(place, refusal(ErrorCode::unavailable, "the wait was cancelled"), done);
   }
   answer_all(done);
@@ -309,7 +309,7 @@ void WaitQueue::look_at(WaitId id, std::int64_t now, Waiters& done) {
     if (waiter.before) return;
   }
   Try tried = attempt(charge, waiter.deadline_us, now, std::exchange(waiter.before, std::nullopt));
-  waiter.owes = tried.owes;
+  waiter.must_refund = tried.must_refund;
   switch (tried.outcome) {
     case Try::Outcome::answered:
       return finish(place, *std::move(tried.answer), done);

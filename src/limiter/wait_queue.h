@@ -78,7 +78,7 @@ class WaitQueue {
     std::int64_t deadline_us = 0;
     std::int64_t timer_us = 0;                 // when to look at it next
     bool is_charged = false;                   // leaky bucket: left the line, only waits out its delay
-    bool owes = false;                         // its charge must be refunded before the callback runs
+    bool must_refund = false;                  // its charge must be refunded before the callback runs
     std::optional<Result<Decision>> before{};  // result of peek_before(), kept between two looks
     std::optional<Result<Decision>> answer{};
     WaitCallback callback{};
@@ -110,7 +110,7 @@ class WaitQueue {
   Try stand_behind(const Line& line, const Charge& charge, std::int64_t deadline_us, std::int64_t now);
   std::optional<Result<Decision>> join(WaitId id, const Charge& charge, std::int64_t deadline_us,
                                        const std::optional<Result<Decision>>& before, WaitCallback& callback,
-                                       bool& owes);
+                                       bool& must_refund);
   void add(WaitId id, const Charge& charge, std::int64_t deadline_us, const Try& tried);
   void leave_line(WaitId id, const Waiter& waiter);
   void finish(Waiters::iterator place, Result<Decision> answer, Waiters& done);
