@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
-tl::unexpected<Error> away(const std::string& why) { return fail(ErrorCode::unavailable, why); }
+tl::unexpected<Error> unavailable(const std::string& why) { return fail(ErrorCode::unavailable, why); }
 
 bool is_named(std::string_view line, std::string_view name) {
   return line.size() > name.size() && line[name.size()] == ':' &&
@@ -31,15 +31,16 @@ class Caller {
     auto socket = connect_to(call_.server, deadline_);
     if (!socket) return fail(socket.error());
     auto stream = call_.tls == nullptr ? nullptr : call_.tls->open(call_.server.host);
-    if (call_.tls != nullptr && stream == nullptr) return away("out of memory for TLS");
+    if (call_.tls != nullptr && stream == nullptr) return unavailable("out of memory for TLS");
     Wire::Step step = wire_.open(*std::move(socket), std::move(stream));
     while (step == Wire::Step::again) {
-      if (!wait_for(wire_.wants_write() ? POLLIN | POLLOUT : POLLIN)) return away("TLS handshake timed out");
+      if (!wait_for(wire_.wants_write() ? POLLIN | POLLOUT : POLLIN)) return unavailable("TLS handshake timed out");
       step = wire_.advance();
     }
     if (step == Wire::Step::done) return {};
-    return away(wire_.failure() +
-                (wire_.may_lack_tls() ? "; if this server does not use TLS, write http:// before its address" : ""));
+    return unavailable(wire_.failure() + (wire_.may_lack_tls()
+                                              ? "; if this server does not use TLS, write http:// before its address"
+                                              : ""));
   }
 
   Result<void> send() {
@@ -48,8 +49,8 @@ class Caller {
       const Wire::Step step = wire_.write(left, taken);
       left.remove_prefix(taken);
       if (step == Wire::Step::done) return {};
-      if (step == Wire::Step::failed) return away(wire_.failure());
-      if (!wait_for(POLLOUT)) return away("sending the request timed out");
+      if (step == Wire::Step::failed) return unavailable(wire_.failure());
+      if (!wait_for(POLLOUT)) return unavailable("sending the request timed out");
     }
   }
 
@@ -57,11 +58,11 @@ class Caller {
     for (;;) {
       const Wire::Step step = wire_.read(text_);
       if (auto answer = answer_in(step == Wire::Step::failed && wire_.has_ended())) return *std::move(answer);
-      if (step == Wire::Step::failed) return away(wire_.failure());
+      if (step == Wire::Step::failed) return unavailable(wire_.failure());
       if (text_.size() > call_.answer_max + kHeadMax) {
-        return away("the answer is longer than " + std::to_string(call_.answer_max) + " bytes");
+        return unavailable("the answer is longer than " + std::to_string(call_.answer_max) + " bytes");
       }
-      if (!wait_for(POLLIN)) return away("the server does not answer");
+      if (!wait_for(POLLIN)) return unavailable("the server does not answer");
     }
   }
 
@@ -77,11 +78,11 @@ class Caller {
   std::optional<Result<HttpAnswer>> answer_in(bool has_ended) const {
     const std::size_t end = text_.find(kHeadEnd);
     if (end == text_.npos) {
-      if (has_ended && !text_.empty()) return away("the answer is not HTTP");
+      if (has_ended && !text_.empty()) return unavailable("the answer is not HTTP");
       return std::nullopt;
     }
     const auto head = parse_http_head(std::string_view(text_).substr(0, end + 2));
-    if (!head) return away("the answer is not HTTP");
+    if (!head) return unavailable("the answer is not HTTP");
     const std::size_t body = text_.size() - end - kHeadEnd.size();
     const bool is_whole = call_.answer_max == 0 || (head->length ? body >= *head->length : has_ended);
     if (!is_whole) return std::nullopt;

@@ -154,7 +154,7 @@ class PostgresSource final : public PlanSource {
   Result<Changes> wait(Micros most) override {
     const auto end = read_stopwatch() + most;
     for (;;) {
-      Result<Changes> changes = told();
+      Result<Changes> changes = take_changes();
       if (!changes || changes->all || !changes->subjects.empty()) return changes;
       if (read_stopwatch() >= ping_at_) {
         connection_.begin();
@@ -170,7 +170,7 @@ class PostgresSource final : public PlanSource {
       }
       std::uint64_t times = 0;
       const bool is_woken = read(wake_.get(), &times, sizeof times) > 0;
-      if (is_woken || (is_last && read_stopwatch() >= end)) return told();
+      if (is_woken || (is_last && read_stopwatch() >= end)) return take_changes();
     }
   }
 
@@ -421,7 +421,7 @@ class PostgresSource final : public PlanSource {
     return {};
   }
 
-  Result<Changes> told() {
+  Result<Changes> take_changes() {
     Changes changes;
     for (std::string& subject : connection_.take_notices()) {
       if (subject.empty()) {

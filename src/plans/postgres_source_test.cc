@@ -86,7 +86,7 @@ struct PostgresTest : PlanSourceTest {
     return opened(make(query, user));
   }
   // Collects all reported changes until no more arrive.
-  static std::string told(PlanSource& source) {
+  static std::string changes_of(PlanSource& source) {
     std::set<std::string> subjects;
     for (int quiet = 0; quiet < 2;) {
       const auto changes = source.wait(Micros{200'000});
@@ -113,9 +113,9 @@ struct PostgresTest : PlanSourceTest {
 
 TEST_F(PostgresTest, CreatesReadsAndWritesItsTablesAndReportsChanges) {
   const auto source = open();
-  EXPECT_EQ(told(*source), "");
+  EXPECT_EQ(changes_of(*source), "");
   ASSERT_TRUE(source->write({Kind::set_plan, "user:1", "pro"}));
-  EXPECT_EQ(told(*source), "user:1 ");
+  EXPECT_EQ(changes_of(*source), "user:1 ");
   ASSERT_TRUE(source->write({Kind::set_override, "user:1", "", "5000/minute", "2026-12-31"}));
   PlanRow row = one(*source, "user:1");
   EXPECT_EQ(plan_of(row), "pro");
@@ -130,13 +130,13 @@ TEST_F(PostgresTest, CreatesReadsAndWritesItsTablesAndReportsChanges) {
   EXPECT_EQ(one(*source, "user:2").limits, "7/minute");
 
   server->sql("UPDATE weir_plans SET subject = 'user:9' WHERE subject = 'user:1'");
-  EXPECT_EQ(told(*source), "user:1 user:2 user:9 ");
+  EXPECT_EQ(changes_of(*source), "user:1 user:2 user:9 ");
   server->sql("INSERT INTO weir_plans SELECT 'many:' || i, 'free' FROM generate_series(1, 5000) AS i");
-  EXPECT_EQ(told(*source), "ALL ");
+  EXPECT_EQ(changes_of(*source), "ALL ");
   server->sql("DELETE FROM weir_plans WHERE subject = 'many:7'");
-  EXPECT_EQ(told(*source), "many:7 ");
+  EXPECT_EQ(changes_of(*source), "many:7 ");
   server->sql("TRUNCATE weir_overrides");
-  EXPECT_EQ(told(*source), "ALL ");
+  EXPECT_EQ(changes_of(*source), "ALL ");
 
   std::string after;
   std::size_t rows = 0;
@@ -200,11 +200,11 @@ TEST_F(PostgresTest, AQueryReadsTheTablesOfTheUser) {
 
   ASSERT_TRUE(source->write({Kind::set_override, "user:43", "", "1/second"}));
   EXPECT_EQ(one(*source, "user:43").limits, "1/second");
-  EXPECT_EQ(told(*source), "user:43 ");
+  EXPECT_EQ(changes_of(*source), "user:43 ");
   server->sql("NOTIFY weir_plans, 'user:1000'");
-  EXPECT_EQ(told(*source), "user:1000 ");
+  EXPECT_EQ(changes_of(*source), "user:1000 ");
   server->sql("NOTIFY weir_plans");
-  EXPECT_EQ(told(*source), "ALL ");
+  EXPECT_EQ(changes_of(*source), "ALL ");
 }
 
 TEST_F(PostgresTest, ASubjectWhoseQueryFailsIsRefusedAlone) {

@@ -48,31 +48,33 @@ int SqliteConnection::wait_for_lock(void* self, int) {
 Error SqliteConnection::described(int code) {
   const std::string said = connection_ != nullptr ? sqlite3_errmsg(connection_.get()) : sqlite3_errstr(code);
   const std::string patience_ms = std::to_string(std::chrono::ceil<std::chrono::milliseconds>(patience_).count());
-  const auto away = [&](std::string what) { return Error{ErrorCode::unavailable, name() + " " + std::move(what)}; };
+  const auto unavailable = [&](std::string what) {
+    return Error{ErrorCode::unavailable, name() + " " + std::move(what)};
+  };
   failure_ = Failure::other;
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       failure_ = Failure::locked;
-      return away("has been locked by another program for more than " + patience_ms +
-                  " ms; end its transaction, or use WAL mode, in which writers do not block readers");
+      return unavailable("has been locked by another program for more than " + patience_ms +
+                         " ms; end its transaction, or use WAL mode, in which writers do not block readers");
     case SQLITE_NOTADB:
-      return away("is not a SQLite database; name another file, or restore this one from a backup");
+      return unavailable("is not a SQLite database; name another file, or restore this one from a backup");
     case SQLITE_CORRUPT:
-      return away("is damaged (" + said + "); restore it from a backup, or try: sqlite3 FILE .recover");
+      return unavailable("is damaged (" + said + "); restore it from a backup, or try: sqlite3 FILE .recover");
     case SQLITE_CANTOPEN:
       failure_ = Failure::cannot_open;
-      return away("cannot be opened; let this user read the file and, in WAL mode, write to its folder");
+      return unavailable("cannot be opened; let this user read the file and, in WAL mode, write to its folder");
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      return away("cannot be written; give this user write permission on the file and on its folder");
+      return unavailable("cannot be written; give this user write permission on the file and on its folder");
     case SQLITE_FULL:
-      return away("cannot be written: the disk is full");
+      return unavailable("cannot be written: the disk is full");
     case SQLITE_INTERRUPT:
-      return away("did not answer within " + patience_ms +
-                  " ms; add an index on the column that the query compares with $1");
+      return unavailable("did not answer within " + patience_ms +
+                         " ms; add an index on the column that the query compares with $1");
     default:
-      return away("says: " + said);
+      return unavailable("says: " + said);
   }
 }
 
