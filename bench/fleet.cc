@@ -26,7 +26,7 @@ constexpr Scale kQuick{.keys = 200'000, .rounds = 3, .seconds = 0.7};
 constexpr std::size_t kOrder = 4'000'000;
 constexpr std::size_t kInFlight = 256;
 constexpr std::size_t kKnownKeys = 50'000;
-constexpr Micros kPatience{1'000'000};
+constexpr Micros kLongDeadline{1'000'000};
 constexpr char kEnough[] = "1000/day";      // denies no uniform key, and no key expires during a round
 constexpr char kPlenty[] = "10000000/day";  // denies no key of Zipf's, either
 constexpr char kTight[] = "10/min";         // denies the hot keys of Zipf's
@@ -47,7 +47,7 @@ struct Contest {
 // Lets all three take turns.
 Contest contest(OwnRedis& redis, const Scale& scale, KeyOrder keys, const char* quota, std::size_t in_flight) {
   const Limit limit = bucket(quota);
-  Weir weir(redis.target(), scale.keys, kPatience);  // without a deadline, as the others
+  Weir weir(redis.target(), scale.keys, kLongDeadline);  // without a deadline, as the others
   PlainClient plain(redis.target(), PlainClient::Kind::gcra), incr(redis.target(), PlainClient::Kind::incr);
   weir.wait_until_strict(limit);
   const Load load{keys, limit, scale.seconds, in_flight};
@@ -113,7 +113,7 @@ void half_load(Report& report, const Scale& scale) {
   const Limit limit = bucket(kEnough);
   KeyOrder keys = KeyOrder::uniform(scale.keys, kOrder);
   {
-    Weir patient(redis.target(), scale.keys, kPatience);
+    Weir patient(redis.target(), scale.keys, kLongDeadline);
     patient.wait_until_strict(limit);
     check_each_key(patient, scale, limit);
   }

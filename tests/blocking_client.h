@@ -28,10 +28,10 @@ inline void wait_and_turn(Client& client, Micros until) {
   client.flush(now);
   const Micros left = std::clamp(std::min(client.due(), until) - now, Micros{0}, kLookMax);
   pollfd poll{client.descriptor(), POLLIN, 0};
-  timespec patience{};
-  patience.tv_sec = static_cast<time_t>(left.count() / 1'000'000);
-  patience.tv_nsec = static_cast<long>(left.count() % 1'000'000 * 1'000);
-  (void)::ppoll(&poll, 1, &patience, nullptr);
+  timespec timeout{};
+  timeout.tv_sec = static_cast<time_t>(left.count() / 1'000'000);
+  timeout.tv_nsec = static_cast<long>(left.count() % 1'000'000 * 1'000);
+  (void)::ppoll(&poll, 1, &timeout, nullptr);
   client.turn(steady_now());
 }
 
@@ -39,10 +39,10 @@ class BlockingClient final : private Receiver {
  public:
   explicit BlockingClient(base::redis::Target target) : client_(std::move(target)) {}
 
-  // Waits at most `patience`. The text of an error begins with the name of its FaultKind.
-  Result<resp::Value> call(std::initializer_list<std::string_view> words, Micros patience) {
+  // Waits at most `timeout`. The text of an error begins with the name of its FaultKind.
+  Result<resp::Value> call(std::initializer_list<std::string_view> words, Micros timeout) {
     is_answered_ = false;
-    const Micros deadline = steady_now() + patience;
+    const Micros deadline = steady_now() + timeout;
     client_.turn(steady_now());
     client_.send({.words = std::span(words.begin(), words.size()), .deadline = deadline}, {this, 0});
     while (!is_answered_) wait_and_turn(client_, deadline);

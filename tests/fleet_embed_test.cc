@@ -22,7 +22,7 @@
 namespace weir::test {
 namespace {
 
-constexpr Micros kPatience{60'000'000};  // machines that run tests are busy
+constexpr Micros kWaitMax{60'000'000};  // machines that run tests are busy
 
 // A process of a fleet, with a Limiter and an AsyncLimiter.
 struct Service {
@@ -32,7 +32,7 @@ struct Service {
     fleet = std::make_unique<weir::Fleet>(open_fleet(options).value());
     limiter = std::make_unique<Limiter>(LimiterOptions{.keys = 10'000, .shared = fleet->store()});
     async = std::make_unique<AsyncLimiter>(*limiter, *fleet, asyncs);
-    EXPECT_TRUE(fleet->wait_until_strict(kPatience));
+    EXPECT_TRUE(fleet->wait_until_strict(kWaitMax));
   }
 
   Result<Verdict> ask(std::span<const Charge> charges) {
@@ -392,7 +392,7 @@ TEST_F(FleetEmbedded, ReportsNodesAndWhetherRedisIsAvailable) {
   ASSERT_TRUE(until([&] { return one.ask({&charge, 1})->decisions[0].decided_by == DecidedBy::local; }));
   EXPECT_GT(one.fleet->stats().fallback, 0u);
   ASSERT_TRUE(server_->restart());
-  EXPECT_TRUE(one.fleet->wait_until_strict(kPatience));
+  EXPECT_TRUE(one.fleet->wait_until_strict(kWaitMax));
   EXPECT_TRUE(until([&] { return one.fleet->stats().synced_permits > 0; }));
 }
 

@@ -36,7 +36,7 @@ std::int64_t spent(Node& node, const std::string& key, const Limit& limit) {
 // F07. Redis admits a second time only what its replica had not received. `known` is charged before the master is
 // killed, `bridged` while Redis fails over. Returns false if Redis does not fail over in time.
 bool bridge_failover(Nodes& nodes, const std::string& known, const std::string& bridged, RedisServer& master,
-                     const std::function<bool()>& is_promoted, int patience_ms, const std::string& kind) {
+                     const std::function<bool()>& is_promoted, int timeout_ms, const std::string& kind) {
   const Limit thirty = limit_of("30/year", Algorithm::fixed_window);
   Tally before, during, after;
   for (int i = 0; i < 10; ++i) ask(*nodes[0], known, thirty, before);
@@ -46,7 +46,7 @@ bool bridge_failover(Nodes& nodes, const std::string& known, const std::string& 
   Micros promoted{0};
   {
     Asking asking(nodes, [&](Node& node) { ask(node, bridged, thirty, during); });
-    if (!until(is_promoted, patience_ms)) return false;
+    if (!until(is_promoted, timeout_ms)) return false;
     promoted = redis::steady_now();
     for (auto& node : nodes) EXPECT_TRUE(until([&] { return is_strict(*node, bridged); })) << during.text();
   }

@@ -299,7 +299,7 @@ class World {
                    .beats = beats_,
                    .redis_ms = redis_.now.count() / 1'000,
                    .others = others,
-                   .patience = Micros::max()},
+                   .wait_max = Micros::max()},
                   redis_.now);
   }
 

@@ -42,7 +42,7 @@ class Driver final : public Receiver {
   std::uint64_t send(const std::vector<std::string>& words, Command command = {}) {
     const std::vector<std::string_view> views(words.begin(), words.end());
     command.words = views;
-    if (command.deadline == kNever) command.deadline = steady_now() + patience;
+    if (command.deadline == kNever) command.deadline = steady_now() + timeout;
     client->send(command, {this, ++tags});
     return tags;
   }
@@ -92,7 +92,7 @@ class Driver final : public Receiver {
     return "";
   }
 
-  Micros patience{5'000'000};
+  Micros timeout{5'000'000};
   std::uint64_t tags = 0;
   std::map<std::uint64_t, Heard> heard;
   std::map<std::uint64_t, int> calls;

@@ -7,7 +7,7 @@
 namespace weir::bench {
 namespace {
 
-constexpr Micros kPatience{5'000'000};
+constexpr Micros kTimeout{5'000'000};
 
 double number_after(const std::string& text, const std::string& name) {
   const std::size_t at = text.find(name + ":");
@@ -23,7 +23,7 @@ OwnRedis::OwnRedis()
       client_(target_) {}
 
 double OwnRedis::cpu_us() {
-  const auto info = client_.call({"INFO", "cpu"}, kPatience);
+  const auto info = client_.call({"INFO", "cpu"}, kTimeout);
   if (!info) throw Missing{"Redis does not answer: " + info.error().message};
   return 1e6 * (number_after(info->text, "used_cpu_sys") + number_after(info->text, "used_cpu_user"));
 }

@@ -20,7 +20,7 @@
 namespace weir::bench {
 namespace {
 
-constexpr int kPatienceMs = 20'000;
+constexpr int kTimeoutMs = 20'000;
 constexpr int kNapMs = 10;
 
 sockaddr_in loopback(int port) {
@@ -39,12 +39,12 @@ bool is_listened_on(int port) {
   return is_there;
 }
 
-// Reads until a line is `ready`, until the end, or until nothing arrives for kPatienceMs.
+// Reads until a line is `ready`, until the end, or until nothing arrives for kTimeoutMs.
 std::string read_until_ready(int fd) {
   std::string text;
   pollfd wanted{.fd = fd, .events = POLLIN};
   char bytes[4'096];
-  while (("\n" + text).find("\nready\n") == std::string::npos && poll(&wanted, 1, kPatienceMs) == 1) {
+  while (("\n" + text).find("\nready\n") == std::string::npos && poll(&wanted, 1, kTimeoutMs) == 1) {
     const ssize_t size = read(fd, bytes, sizeof bytes);
     if (size <= 0) break;
     text.append(bytes, static_cast<std::size_t>(size));
@@ -70,7 +70,7 @@ Process::Process(std::vector<std::string> command, Cores cores) {
 Process::Process(std::vector<std::string> command, Cores cores, int port) {
   const std::string name = command.front();
   start(std::move(command), cores, -1);
-  for (int waited = 0; waited < kPatienceMs && is_alive(); waited += kNapMs) {
+  for (int waited = 0; waited < kTimeoutMs && is_alive(); waited += kNapMs) {
     if (is_listened_on(port)) return;
     usleep(kNapMs * 1'000);
   }

@@ -92,8 +92,8 @@ Result<net::HttpAnswer> Remote::talk(const base::Endpoint& server, std::string r
   net::HttpCall call{.server = server,
                      .request = std::move(request),
                      .answer_max = kAnswerMax,
-                     .patience = patience_,
-                     .is_patience_of_step = true};
+                     .timeout = timeout_,
+                     .is_timeout_per_step = true};
   std::shared_ptr<const net::TlsContext> tls;
   if (address_.starts_with("https://")) {
     auto loaded = net::load_tls(tls_, "--tls-", " ");

@@ -24,9 +24,9 @@ namespace weir::cli {
 
 class Remote {
  public:
-  // `option` is the flag with the server's address: `--admin`. `patience` is the time-out of each step of a call.
-  Remote(std::string_view option, std::string address, std::chrono::seconds patience = std::chrono::seconds{10})
-      : option_(option), address_(std::move(address)), patience_(patience) {}
+  // `option` is the flag with the server's address: `--admin`. `timeout` bounds each step of a call.
+  Remote(std::string_view option, std::string address, std::chrono::seconds timeout = std::chrono::seconds{10})
+      : option_(option), address_(std::move(address)), timeout_(timeout) {}
 
   // Declares the flags; `--token-file` is for ports that may require a token.
   void add(CLI::App& app, const char* about);
@@ -63,7 +63,7 @@ class Remote {
 
   std::string option_;
   std::string address_;
-  std::chrono::seconds patience_;
+  std::chrono::seconds timeout_;
   std::string token_file_{};
   base::TlsSettings tls_{.has_user = true};
   bool json_ = false;

@@ -11,7 +11,7 @@
 namespace weir::fleet {
 namespace {
 
-constexpr Micros kPublishPatience{500'000};    // for an answer
+constexpr Micros kPublishTimeout{500'000};     // for an answer
 constexpr std::size_t kNamesMax = 10'000;      // beyond it, all denials are invalidated
 constexpr std::size_t kMessageMax = 64 << 10;  // bytes of names in one message
 constexpr Micros kRestAfterFailure{100'000};
@@ -87,7 +87,7 @@ void CacheInvalidation::send(Micros now) {
   std::string message;
   const auto flush = [&] {
     const std::array<std::string_view, 3> words = {"PUBLISH", channel_, message};
-    pipeline_->client().send({.words = words, .deadline = now + kPublishPatience}, {this, 0});
+    pipeline_->client().send({.words = words, .deadline = now + kPublishTimeout}, {this, 0});
     message.clear();
   };
   if (stale.is_all) {

@@ -89,7 +89,7 @@ class Handover {
     std::uint64_t beats = 0;  // answered heartbeats, in total
     std::int64_t redis_ms = 0;
     std::span<const Other> others{};
-    Micros patience{60'000'000};  // how long to wait for a live node that still writes back
+    Micros wait_max{60'000'000};  // how long to wait for a live node that still writes back
   };
   void turn(const Facts& facts, Micros now) {
     if (!is_on()) return;
@@ -112,7 +112,7 @@ class Handover {
     if (!is_settled(facts.is_synced, now)) return;
     const bool are_synced = std::ranges::all_of(
         facts.others, [&](const Other& one) { return one.is_synced && one.beat_ms > returned_ms_; });
-    if (are_synced || now - returned_at_ >= facts.patience) end(openings);
+    if (are_synced || now - returned_at_ >= facts.wait_max) end(openings);
   }
 
   // What this node reports: it has nothing to write back from an outage.

@@ -15,8 +15,8 @@ constexpr std::uint64_t kBeatTag = 1, kOtherVersionTag = 2;  // kOtherVersionTag
 // Neighbours of this version of the key format. An older server cannot know of this version, so this server looks
 // both ways.
 constexpr std::array<char, 2> kOtherVersions = {kRedisVersion - 1, kRedisVersion + 1};
-constexpr Micros kHeartbeatPatience{500'000};  // for an answer
-constexpr Micros kBeatSoon{100'000};           // between heartbeats while other nodes wait for this one's report
+constexpr Micros kHeartbeatTimeout{500'000};  // for an answer
+constexpr Micros kBeatSoon{100'000};          // between heartbeats while other nodes wait for this one's report
 constexpr std::string_view kSynced = "sync=1 ", kUnsynced = "sync=0 ";
 
 // Refusals of the command itself. A server that is down or unwell is reported elsewhere.
@@ -78,7 +78,7 @@ void Membership::beat(Micros now, bool is_leaving) {
   const std::string believed = std::to_string(options_.believed.count() / 1'000);
   const std::array<std::string_view, 5> words = {"1", hash_, options_.id, description, believed};
   pipeline_->client().send(
-      {.words = words, .script = script_, .slot = redis::slot_of(hash_), .deadline = now + kHeartbeatPatience},
+      {.words = words, .script = script_, .slot = redis::slot_of(hash_), .deadline = now + kHeartbeatTimeout},
       is_leaving ? redis::Callback{} : redis::Callback{this, kBeatTag});
 }
 
@@ -96,7 +96,7 @@ void Membership::look_for_other_versions(Micros now) {
   for (std::size_t place = 0; place < kOtherVersions.size(); ++place) {
     const std::string hash = own_key(prefix_, "nodes", kOtherVersions[place]);
     const std::array<std::string_view, 2> words = {"HGETALL", hash};
-    pipeline_->client().send({.words = words, .slot = redis::slot_of(hash), .deadline = now + kHeartbeatPatience},
+    pipeline_->client().send({.words = words, .slot = redis::slot_of(hash), .deadline = now + kHeartbeatTimeout},
                              {this, kOtherVersionTag + place});
   }
 }

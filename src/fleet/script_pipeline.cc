@@ -15,7 +15,7 @@ namespace {
 constexpr char kProbeMark = '!';
 constexpr std::uint64_t kProbes = std::uint64_t{1} << 32;  // tags from here on are probes; below are calls
 constexpr Micros kRetryMin{500};                           // a request with less time left is not sent
-constexpr Micros kPatienceMax{3'000};           // how long a call may exceed the earliest deadline of its requests
+constexpr Micros kOverrunMax{3'000};            // how long a call may exceed the earliest deadline of its requests
 constexpr std::int64_t kCall = kScriptKeysMax;  // requests of a full call, if all keys are different
 constexpr std::int64_t kCallOfCluster = kCall / 8;
 constexpr std::int64_t kLearnNothing = 1;  // a deadline long past: the script only returns the time
@@ -285,7 +285,7 @@ void ScriptPipeline::send_from(Place& place, int slot, bool more_comes) {
     client_.send({.words = words,
                   .script = script_,
                   .slot = is_cluster_ ? slot : redis::kAnySlot,
-                  .deadline = std::min(last, first + kPatienceMax),
+                  .deadline = std::min(last, first + kOverrunMax),
                   .reading = redis::Reading::integers,
                   .wants_late = true,
                   .is_retried = call.requests.size() == 1},

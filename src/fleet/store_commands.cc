@@ -64,7 +64,7 @@ void StoreCommands::send(ScriptPipeline& pipeline, const std::shared_ptr<Job>& j
                           .script = job->command.script,
                           .slot = job->command.key.empty() ? redis::kAnySlot : redis::slot_of(job->command.key),
                           .node = node,
-                          .deadline = now + kPatience},
+                          .deadline = now + kTimeout},
                          {this, tag});
 }
 

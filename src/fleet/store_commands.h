@@ -38,7 +38,7 @@ struct StoreAnswer {
 
 class StoreCommands final : private redis::Receiver {
  public:
-  static constexpr Micros kPatience{500'000};
+  static constexpr Micros kTimeout{500'000};
 
   // One answer from each server that was asked, or an error in its place; never empty.
   std::vector<StoreAnswer> run(StoreCommand command, const std::function<void()>& wake);

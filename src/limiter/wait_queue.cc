@@ -145,7 +145,7 @@ std::optional<Result<Decision>> WaitQueue::join(WaitId id, const Charge& charge,
 // Tries to charge the first waiter of a line: one store call. `before` is the result of peek_before().
 WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now,
                                   const std::optional<Result<Decision>>& before) {
-  const Micros patience{std::max<std::int64_t>(deadline_us - now, 0)};
+  const Micros wait_max{std::max<std::int64_t>(deadline_us - now, 0)};
   const auto answered = [](Result<Decision> answer) {
     return Try{.outcome = Try::Outcome::answered, .answer = std::move(answer)};
   };
@@ -156,12 +156,12 @@ WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us
     return answered(decision);
   };
   const bool queues = charge.limit->algorithm == Algorithm::leaky_bucket;
-  if (before && *before && (*before)->delay > patience) return too_late(**before, (*before)->delay);
+  if (before && *before && (*before)->delay > wait_max) return too_late(**before, (*before)->delay);
   Result<Decision> taken = charge_now_(charge, now);
   if (!taken) return answered(std::move(taken));
   if (taken->allowed) {
     const Micros delay = std::exchange(taken->delay, Micros{0});
-    if (delay > patience) {  // another caller came in between
+    if (delay > wait_max) {  // another caller came in between
       Try late = too_late(*taken, delay);
       late.must_refund = true;
       return late;
@@ -171,7 +171,7 @@ WaitQueue::Try WaitQueue::attempt(const Charge& charge, std::int64_t deadline_us
   }
   if (taken->retry_after == kNever) return answered(std::move(taken));
   const Micros wait = queues ? taken->reset_after : taken->retry_after;  // leaky bucket: all before it drain first
-  if (wait > patience) return too_late(*taken, wait);
+  if (wait > wait_max) return too_late(*taken, wait);
   const std::int64_t again = std::max<std::int64_t>(taken->retry_after.count(), 1);
   return {.timer_us = now + again, .turn_us = now + wait.count()};
 }

@@ -88,7 +88,7 @@ Result<void> wait_for_all(const Workers& workers) {
     std::this_thread::sleep_for(kNap);
     const Moment now = look(workers, 0);
     if (now.progress.answered != before.progress.answered) before = now;
-    if (now.at_ns - before.at_ns < nanoseconds(kPatience).count()) continue;
+    if (now.at_ns - before.at_ns < nanoseconds(kTimeout).count()) continue;
     return fail(ErrorCode::unavailable, "the server has not answered for 10 s");
   }
   return {};

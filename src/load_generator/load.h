@@ -26,7 +26,7 @@ namespace weir::load_generator {
 inline constexpr std::size_t kConnectionsMax = 50'000;
 inline constexpr std::size_t kDepthMax = 100'000;
 inline constexpr std::size_t kThreadsMax = 256;
-inline constexpr std::chrono::seconds kPatience{10};  // for a connection, or for any answer
+inline constexpr std::chrono::seconds kTimeout{10};  // for a connection, or for any answer
 
 struct Options {
   base::Endpoint target;

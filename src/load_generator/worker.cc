@@ -22,9 +22,9 @@ namespace weir::load_generator {
 namespace {
 
 constexpr std::size_t kBufferSize = 256 << 10;
-constexpr std::int64_t kLookUpNs = 50'000'000;       // maximum wait, so that the end is noticed
-constexpr std::int64_t kSpinNs = 60'000;             // a sleep may end this much later than asked
-constexpr std::int64_t kPatienceNs = 1'000'000'000;  // for the last answers, in an open loop
+constexpr std::int64_t kLookUpNs = 50'000'000;          // maximum wait, so that the end is noticed
+constexpr std::int64_t kSpinNs = 60'000;                // a sleep may end this much later than asked
+constexpr std::int64_t kLastAnswersNs = 1'000'000'000;  // for the last answers, in an open loop
 
 void pin_to(int cpu) {
   if (cpu < 0) return;
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Worker>> Worker::open(const Options& options, const Share
     return fail(ErrorCode::unavailable, std::string("cannot create an epoll instance: ") + std::strerror(errno));
   std::unique_ptr<Worker> worker(new Worker(options, share, epoll));
   for (std::size_t i = 0; i < share.connections; ++i) {
-    auto socket = net::connect_to(options.target, net::Deadline(kPatience));
+    auto socket = net::connect_to(options.target, net::Deadline(kTimeout));
     if (!socket) return fail(socket.error());
     epoll_event event{.events = EPOLLIN, .data = {.u64 = i}};
     epoll_ctl(epoll, EPOLL_CTL_ADD, socket->get(), &event);
@@ -166,7 +166,7 @@ bool Worker::is_finished(std::int64_t now_ns, const Times& times) {
   if (stopped_.load(std::memory_order_relaxed)) return true;
   if (share_.requests_max > 0) return answered_.load(std::memory_order_relaxed) >= share_.requests_max;
   if (!schedule_ || now_ns < times.end_ns) return now_ns >= times.end_ns;
-  if (now_ns >= times.end_ns + kPatienceNs) return true;
+  if (now_ns >= times.end_ns + kLastAnswersNs) return true;
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     if (connections_[i]->answered() < released_[i]) return false;
   }

@@ -21,7 +21,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::size_t kAddressesMax = 16;
-constexpr nanoseconds kLastPatience{std::chrono::seconds{1}};
+constexpr nanoseconds kLastWait{std::chrono::seconds{1}};
 constexpr int kSliceMs = 50;
 constexpr int kFullMs = 1;  // until the next try of a unix socket whose backlog is full
 
@@ -74,8 +74,8 @@ int connect_error(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-Deadline::Deadline(nanoseconds patience, const std::atomic<bool>* is_ending)
-    : is_ending_(is_ending), at_(read_stopwatch() + patience) {}
+Deadline::Deadline(nanoseconds timeout, const std::atomic<bool>* is_ending)
+    : is_ending_(is_ending), at_(read_stopwatch() + timeout) {}
 
 Deadline Deadline::share(std::size_t sharers) const {
   Deadline part = *this;
@@ -88,7 +88,7 @@ bool Deadline::is_over() {
   const nanoseconds now = read_stopwatch();
   if (is_ending_ != nullptr && *is_ending_ && !is_last_) {
     is_last_ = true;
-    at_ = std::min(at_, now + kLastPatience);
+    at_ = std::min(at_, now + kLastWait);
   }
   return now >= at_;
 }

@@ -34,7 +34,7 @@ int connect_error(int socket);
 // When a call must end; once `is_ending` is set, after a second at most.
 class Deadline {
  public:
-  explicit Deadline(std::chrono::nanoseconds patience, const std::atomic<bool>* is_ending = nullptr);
+  explicit Deadline(std::chrono::nanoseconds timeout, const std::atomic<bool>* is_ending = nullptr);
 
   // The first of `sharers` consecutive attempts gets an equal share, so that none uses up the time of the later ones.
   Deadline share(std::size_t sharers) const;

@@ -25,7 +25,7 @@ bool is_named(std::string_view line, std::string_view name) {
 
 class Caller {
  public:
-  explicit Caller(const HttpCall& call) : call_(call), deadline_(call.patience, call.is_ending) {}
+  explicit Caller(const HttpCall& call) : call_(call), deadline_(call.timeout, call.is_ending) {}
 
   Result<void> connect() {
     auto socket = connect_to(call_.server, deadline_);
@@ -70,7 +70,7 @@ class Caller {
   static constexpr std::size_t kHeadMax = 65'536;
 
   bool wait_for(int events) {
-    if (call_.is_patience_of_step) deadline_ = Deadline(call_.patience, call_.is_ending);
+    if (call_.is_timeout_per_step) deadline_ = Deadline(call_.timeout, call_.is_ending);
     return deadline_.wait_for(wire_.descriptor(), static_cast<short>(events));
   }
 

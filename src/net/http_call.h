@@ -35,8 +35,8 @@ struct HttpCall {
   std::string request{};            // with `Connection: close`
   std::size_t answer_max = 0;       // bytes; 0: only the status is needed
   // The time-out of the whole call, or of each step: connecting, and each time that the server accepts or sends bytes.
-  std::chrono::nanoseconds patience{};
-  bool is_patience_of_step = false;
+  std::chrono::nanoseconds timeout{};
+  bool is_timeout_per_step = false;
   const std::atomic<bool>* is_ending = nullptr;  // ends the call within a second
 };
 Result<HttpAnswer> call_http(const HttpCall& call);

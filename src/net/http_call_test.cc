@@ -64,7 +64,7 @@ Result<HttpAnswer> call(std::string_view bytes, std::size_t answer_max = 1'000, 
                     .tls = tls,
                     .request = "GET / HTTP/1.1\r\n\r\n",
                     .answer_max = answer_max,
-                    .patience = std::chrono::minutes{1}});
+                    .timeout = std::chrono::minutes{1}});
 }
 
 TEST(HttpCall, EndsTheAnswerAsItsHeadSays) {

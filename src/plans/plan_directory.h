@@ -81,7 +81,7 @@ class PlanDirectory final : public Plans {
 
   // write(), look(), list()
   //
-  // These access the database itself, and take at most the source's patience. The directory knows at once what
+  // These access the database itself, and take at most the source's time-out. The directory knows at once what
   // write() has written.
   Result<void> write(const PlanChange& change);
   Result<PlanRow> look(const std::string& subject);

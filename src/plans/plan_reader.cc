@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kAtOnce = 256;           // most subjects in one query
 constexpr std::size_t kQuickToGrow = 16;       // fast replies to full queries
-constexpr Micros kQuick{100'000};              // a tenth of the default patience
+constexpr Micros kQuick{100'000};              // a tenth of the default time-out
 constexpr std::size_t kSubjectToldBytes = 64;  // shown of a subject that is too long
 constexpr std::size_t kPageRows = 1'000;       // takes some milliseconds
 constexpr std::size_t kChangedMax = 10'000;

@@ -4,7 +4,7 @@
 //   if (!source) return report(source.error().message);        // the address is malformed
 //   (*source)->connect();                                      // and again whenever a call has failed
 //
-// Each access is bounded by PlanSourceOptions::patience, so no call hangs, whatever the database does. One thread at
+// Each access is bounded by PlanSourceOptions::timeout, so no call hangs, whatever the database does. One thread at
 // a time may use a source; any thread may call wake(). Tested by sqlite_source_test.cc and postgres_source_test.cc,
 // against real databases.
 #pragma once
@@ -67,7 +67,7 @@ inline Error not_ours() {
 struct PlanSourceOptions {
   std::string url{};    // sqlite:FILE or postgresql://…
   std::string query{};  // over the user's own tables: $1 is the subject's value, $2 its kind; empty: use our own tables
-  Micros patience{1'000'000};
+  Micros timeout{1'000'000};
 };
 
 class PlanSource {

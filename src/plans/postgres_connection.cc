@@ -206,7 +206,7 @@ Error PostgresConnection::lost(std::string_view why) {
 Error PostgresConnection::late() {
   close();
   return {ErrorCode::unavailable,
-          name_ + " did not answer within " + std::to_string(ceil<milliseconds>(patience_).count()) + " ms"};
+          name_ + " did not answer within " + std::to_string(ceil<milliseconds>(timeout_).count()) + " ms"};
 }
 
 Result<void> PostgresConnection::poll_until_ready(short events) {

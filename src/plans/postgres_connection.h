@@ -54,7 +54,7 @@ class PostgresConnection {
  public:
   using Parameters = std::vector<std::optional<std::string>>;
 
-  PostgresConnection(std::string url, Micros patience) : url_(std::move(url)), patience_(patience) {}
+  PostgresConnection(std::string url, Micros timeout) : url_(std::move(url)), timeout_(timeout) {}
   ~PostgresConnection();
   PostgresConnection(const PostgresConnection&) = delete;
   PostgresConnection& operator=(const PostgresConnection&) = delete;
@@ -62,8 +62,8 @@ class PostgresConnection {
   Result<void> read_address();                       // checks the address without connecting
   const std::string& name() const { return name_; }  // the address without its password
 
-  // Starts the deadline for all calls until the next begin(): now plus the patience.
-  void begin() { deadline_ = read_stopwatch() + patience_; }
+  // Starts the deadline for all calls until the next begin(): now plus the time-out.
+  void begin() { deadline_ = read_stopwatch() + timeout_; }
   Result<void> open();
   void close();
   bool is_open() const { return connection_ != nullptr; }
@@ -97,7 +97,7 @@ class PostgresConnection {
   std::string scrubbed(std::string_view message) const;
 
   const std::string url_;
-  const Micros patience_;
+  const Micros timeout_;
   std::string name_, password_;
   bool needs_names_ = false;  // its host name needs a lookup
   pg_conn* connection_ = nullptr;

@@ -100,8 +100,8 @@ class PostgresSource final : public PlanSource {
  public:
   explicit PostgresSource(const PlanSourceOptions& options)
       : query_(options.query),
-        patience_(options.patience),
-        connection_(options.url, options.patience),
+        timeout_(options.timeout),
+        connection_(options.url, options.timeout),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   Result<void> read_address() { return connection_.read_address(); }
@@ -207,7 +207,7 @@ class PostgresSource final : public PlanSource {
   Result<void> set_up() {
     Result<PostgresAnswer> set = connection_.run(
         "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET client_min_messages = error; SET statement_timeout = " +
-        std::to_string(std::chrono::ceil<std::chrono::milliseconds>(patience_).count()));
+        std::to_string(std::chrono::ceil<std::chrono::milliseconds>(timeout_).count()));
     if (Result<void> is = well(set); !is) return is;
     // A standby cannot LISTEN; there we watch the position of its replayed log.
     Result<PostgresAnswer> listens = connection_.ask("LISTEN weir_plans");
@@ -498,7 +498,7 @@ class PostgresSource final : public PlanSource {
   }
 
   const std::string query_;
-  const Micros patience_;
+  const Micros timeout_;
   PostgresConnection connection_;
   const base::Descriptor wake_;
   bool was_open_ = false, can_listen_ = false, has_plans_ = false, has_overrides_ = false, has_triggers_ = false;

@@ -34,7 +34,7 @@ TEST(PostgresAddress, IsParsedWithoutAServerAndErrorsHideThePassword) {
 
 TEST(PostgresAddress, ConnectionErrorsNameTheServerWithoutThePassword) {
   const auto source =
-      make_plan_source({.url = "postgresql://me:hunter2@127.0.0.1:1/plans", .patience = Micros{300'000}});
+      make_plan_source({.url = "postgresql://me:hunter2@127.0.0.1:1/plans", .timeout = Micros{300'000}});
   ASSERT_TRUE(source);
   const Result<void> connected = (*source)->connect();
   ASSERT_FALSE(connected);
@@ -57,7 +57,7 @@ TEST(PostgresAddress, ConnectingTimesOutIfTheServerNeverAnswers) {
   for (const std::string host : {"127.0.0.1", "localhost"}) {
     const auto source = make_plan_source(
         {.url = "postgresql://me@" + host + ":" + std::to_string(ntohs(address.sin_port)) + "/plans?sslmode=disable",
-         .patience = Micros{300'000}});
+         .timeout = Micros{300'000}});
     ASSERT_TRUE(source);
     const auto start = read_stopwatch();
     const Result<void> connected = (*source)->connect();
@@ -78,7 +78,7 @@ struct PostgresTest : PlanSourceTest {
   }
   std::unique_ptr<PlanSource> make(const std::string& query = "", const std::string& user = "weir",
                                    const std::string& database = "postgres") const {
-    auto source = make_plan_source({.url = server->url(user, database), .query = query, .patience = Micros{2'000'000}});
+    auto source = make_plan_source({.url = server->url(user, database), .query = query, .timeout = Micros{2'000'000}});
     EXPECT_TRUE(source) << source.error().message;
     return *std::move(source);
   }

@@ -47,7 +47,7 @@ int SqliteConnection::wait_for_lock(void* self, int) {
 
 Error SqliteConnection::described(int code) {
   const std::string said = connection_ != nullptr ? sqlite3_errmsg(connection_.get()) : sqlite3_errstr(code);
-  const std::string patience_ms = std::to_string(std::chrono::ceil<std::chrono::milliseconds>(patience_).count());
+  const std::string timeout_ms = std::to_string(std::chrono::ceil<std::chrono::milliseconds>(timeout_).count());
   const auto unavailable = [&](std::string what) {
     return Error{ErrorCode::unavailable, name() + " " + std::move(what)};
   };
@@ -56,7 +56,7 @@ Error SqliteConnection::described(int code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       failure_ = Failure::locked;
-      return unavailable("has been locked by another program for more than " + patience_ms +
+      return unavailable("has been locked by another program for more than " + timeout_ms +
                          " ms; end its transaction, or use WAL mode, in which writers do not block readers");
     case SQLITE_NOTADB:
       return unavailable("is not a SQLite database; name another file, or restore this one from a backup");
@@ -71,7 +71,7 @@ Error SqliteConnection::described(int code) {
     case SQLITE_FULL:
       return unavailable("cannot be written: the disk is full");
     case SQLITE_INTERRUPT:
-      return unavailable("did not answer within " + patience_ms +
+      return unavailable("did not answer within " + timeout_ms +
                          " ms; add an index on the column that the query compares with $1");
     default:
       return unavailable("says: " + said);

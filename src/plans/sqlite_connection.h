@@ -49,12 +49,12 @@ class SqliteConnection {
  public:
   enum class Access { read, write, make };  // make: create a missing file with access for its owner only
 
-  SqliteConnection(std::string file, Micros patience) : file_(std::move(file)), patience_(patience) {}
+  SqliteConnection(std::string file, Micros timeout) : file_(std::move(file)), timeout_(timeout) {}
 
-  // Start the deadline for all calls until the next of these: now plus the patience. The second does not wait for
+  // Start the deadline for all calls until the next of these: now plus the time-out. The second does not wait for
   // locks.
   void begin() {
-    deadline_ = read_stopwatch() + patience_;
+    deadline_ = read_stopwatch() + timeout_;
     waits_for_locks_ = true;
   }
   void begin_without_waiting() {
@@ -86,7 +86,7 @@ class SqliteConnection {
     void operator()(sqlite3* connection) const;
   };
   const std::string file_;
-  const Micros patience_;
+  const Micros timeout_;
   std::chrono::nanoseconds deadline_{0};
   bool waits_for_locks_ = true;
   std::unique_ptr<sqlite3, Close> connection_;

@@ -76,8 +76,8 @@ class SqliteSource final : public PlanSource {
  public:
   SqliteSource(std::string file, const PlanSourceOptions& options)
       : query_(options.query),
-        patience_(options.patience),
-        reader_(std::move(file), options.patience),
+        timeout_(options.timeout),
+        reader_(std::move(file), options.timeout),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   Result<void> connect() override {
@@ -145,7 +145,7 @@ class SqliteSource final : public PlanSource {
 
   Result<void> write(const PlanChange& change) override {
     if (!is_override(change) && !query_.empty()) return fail(not_ours());
-    SqliteConnection writer(reader_.file(), patience_);
+    SqliteConnection writer(reader_.file(), timeout_);
     writer.begin();
     if (Result<void> opened = writer.open(Access::write); !opened) return opened;
     if (is_override(change) && !has_overrides_) {
@@ -180,7 +180,7 @@ class SqliteSource final : public PlanSource {
 
   // Creates the file and our own tables. Called at most once in the life of a source.
   Result<void> make_tables() const {
-    SqliteConnection writer(reader_.file(), patience_);
+    SqliteConnection writer(reader_.file(), timeout_);
     writer.begin();
     if (Result<void> opened = writer.open(Access::make); !opened) return opened;
     if (Result<void> made = writer.run(kMakePlans); !made) return made;
@@ -356,7 +356,7 @@ class SqliteSource final : public PlanSource {
     return rows;
   }
 
-  // Checks for changes. A lock is an error only after it has lasted for the patience.
+  // Checks for changes. A lock is an error only after it has lasted for the time-out.
   Result<Changes> look() {
     reader_.begin_without_waiting();
     if (Result<void> is = open_still(); !is) return fail(is.error());
@@ -366,7 +366,7 @@ class SqliteSource final : public PlanSource {
     const Result<std::int64_t> version = data_version();
     if (!version) {
       const bool is_locked = reader_.failure() == SqliteConnection::Failure::locked;
-      if (is_locked && read_stopwatch() - last_look_ < patience_) return Changes{};
+      if (is_locked && read_stopwatch() - last_look_ < timeout_) return Changes{};
       return fail(version.error());
     }
     last_look_ = read_stopwatch();
@@ -412,7 +412,7 @@ class SqliteSource final : public PlanSource {
   }
 
   const std::string query_;
-  const Micros patience_;
+  const Micros timeout_;
   SqliteConnection reader_;
   SqliteStatement find_, override_, all_, all_overrides_, version_;  // end before the connection does
   const base::Descriptor wake_;

@@ -19,8 +19,8 @@ struct SqliteTest : PlanSourceTest {
   base::TestFolder folder;
   std::string file = folder.at("plans.db");
 
-  std::unique_ptr<PlanSource> make(const std::string& query = "", Micros patience = Micros{300'000}) {
-    auto source = make_plan_source({.url = "sqlite:" + file, .query = query, .patience = patience});
+  std::unique_ptr<PlanSource> make(const std::string& query = "", Micros timeout = Micros{300'000}) {
+    auto source = make_plan_source({.url = "sqlite:" + file, .query = query, .timeout = timeout});
     EXPECT_TRUE(source) << source.error().message;
     return source ? *std::move(source) : nullptr;
   }

@@ -250,9 +250,9 @@ void log_fleet_events(fleet::FleetStoreOptions& options) {
 }
 
 std::optional<std::string> refuse_to_join(fleet::FleetStore& store) {
-  constexpr Micros kPatience{500'000};
+  constexpr Micros kWaitMax{500'000};
   const fleet::Membership& membership = store.background().membership();
-  const Micros until = redis::steady_now() + kPatience;
+  const Micros until = redis::steady_now() + kWaitMax;
   const auto is_known = [&] {
     return membership.has_joined() || membership.is_barred() || !membership.refusal().empty() ||
            store.totals().is_away();

@@ -1,7 +1,7 @@
 # Clients that take time, memory or descriptors: slow senders, clients that never read, more connections than
 # descriptors, many idle connections, thousands of resets. attack_sockets_long.sh uses the full numbers.
 source "$(dirname "$0")/lib.bash"
-slow=${slow:-200} patience=${patience:-3} idle=${idle:-2000} active=${active:-200} resets=${resets:-10000}
+slow=${slow:-200} header_timeout=${header_timeout:-3} idle=${idle:-2000} active=${active:-200} resets=${resets:-10000}
 crowd=${crowd:-1000}
 attack() { timeout 600 "$python" "$(dirname "$0")/attack_sockets.py" "$@" 2>&1; }
 # value NAME TEXT: of NAME=VALUE in the text.
@@ -14,7 +14,7 @@ asks() {
 p99_us() { echo $(($(number p99_ns "$1") / 1000)); }
 
 # Slow senders, which have some seconds for a header. Other clients are measured before and beside them.
-start_server --header-timeout "$patience"
+start_server --header-timeout "$header_timeout"
 calm=$(p99_us "$(asks 4 1.5)")
 attack slow "$slow" "$http_port" "$grpc_port" "$resp_port" >"$work/slow" &
 attacker=$!
@@ -25,7 +25,7 @@ told=$(cat "$work/slow")
 is "slow: none of $((3 * slow)) is left" 0 "$(value left "$told")"
 # The server looks once a second; a quarter is for one client that watches them all.
 for protocol in http grpc resp; do
-  took "slow: seconds of $protocol" "$(value $protocol "$told")" $((patience + 1)).25
+  took "slow: seconds of $protocol" "$(value $protocol "$told")" $((header_timeout + 1)).25
   counts_refused slow "$protocol" slow "$slow"
 done
 has "slow: other clients are served" '"errors": 0, "unanswered": 0' "$others"

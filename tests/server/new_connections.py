@@ -26,7 +26,7 @@ options = parser.parse_args()
 
 AT_ONCE_MAX = 3000
 REST = 0.01  # seconds between two checks on a kept connection
-PATIENCE = 20  # seconds for the last answers
+TIMEOUT = 20  # seconds for the last answers
 body = options.body.encode()
 CHECK = b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 READY = b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -144,7 +144,7 @@ for client in kept:
     client.kept = False
     if client.state == "resting":
         client.close()
-while clients and time.monotonic() < now + PATIENCE:
+while clients and time.monotonic() < now + TIMEOUT:
     serve(0.1)
 counts["waiting"] = sum(client.counted for client in clients.values())
 failed = sum(counts[how] for how in ("refused", "reset", "closed", "other", "waiting"))

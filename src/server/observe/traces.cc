@@ -25,7 +25,7 @@ constexpr std::size_t kQueueMax = 2'048;  // spans
 constexpr std::size_t kBatchMax = 512;
 constexpr std::chrono::seconds kBatchWait{1};
 constexpr std::chrono::seconds kRestMax{30};
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kTimeout{5};
 
 // For sampling and span ids: fast, and it does not matter if they can be predicted.
 std::uint64_t random_bits() {
@@ -87,7 +87,7 @@ bool Traces::State::send(const std::vector<protocol::TraceSpan>& batch, bool& is
                                       .request = "POST " + path + " HTTP/1.1\r\nHost: " + base::to_string(collector) +
                                                  "\r\nContent-Type: application/json\r\nContent-Length: " +
                                                  std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body,
-                                      .patience = kPatience,
+                                      .timeout = kTimeout,
                                       .is_ending = &is_ending});
   const int status = answer ? answer->status : 0;
   if (status >= 200 && status < 300) {
