@@ -1,11 +1,11 @@
 -- The requests other than runs, in their order, and the writing of what they changed. The last part of script.lua,
 -- which documents the words of a call.
-local function tell(d)
+local function append(d)
   local n = filled
   answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4], answer[n + 5] = d[1], d[2], d[3], d[4], d[5]
   filled = n + 5
 end
-local function tell_number(number)
+local function append_number(number)
   filled = filled + 1
   answer[filled] = number
 end
@@ -118,9 +118,9 @@ local function make_others()
     return taken
   end
   local function tell_all(ruling, list)
-    tell_number(ruling)
+    append_number(ruling)
     for i = 1, #list do
-      tell(list[i][4])
+      append(list[i][4])
     end
   end
   local function look_at_all(list)
@@ -178,7 +178,7 @@ local function make_others()
     key, cost, charged, at = unpack_('<Hdd', asked, at)
     local limit = limit_of[key]
     refund(key, cost, charged, limit[2], limit[3])
-    tell_number(1)
+    append_number(1)
     return at
   end
   function ops.i(at)
@@ -235,11 +235,11 @@ local function make_others()
     for i = 1, #list do
       if not state[list[i][3]] then ruling = 3 end
     end
-    tell_number(ruling)
+    append_number(ruling)
     for i = 1, #list do
       local key, cost, t = list[i][1], list[i][2], list[i][3]
-      tell(ruling == 1 and settle(key, cost, state[t]) or peek(key))
-      tell_number(state[t] and state[t][1] or 0)
+      append(ruling == 1 and settle(key, cost, state[t]) or peek(key))
+      append_number(state[t] and state[t][1] or 0)
       if ruling == 1 then state[t], reset_of[t] = nil, 0 end
     end
     return at
@@ -270,7 +270,7 @@ local function make_others()
       key, at = unpack_('<H', asked, at)
       found = found + call('DEL', keys[key])
     end
-    tell_number(found > 0 and 1 or 0)
+    append_number(found > 0 and 1 or 0)
     return at
   end
   return ops
