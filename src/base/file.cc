@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace weir::base {
 namespace {
@@ -18,15 +19,12 @@ tl::unexpected<Error> cannot_be(const std::string& path, const char* what, Error
   return fail(code, path + ": cannot be " + what + ": " + std::strerror(errno));
 }
 
-}  // namespace
-
-// Reads one byte more than the maximum, to detect a file that is too long. The buffer grows with the content: many
-// files are read often, and some texts are kept.
-Result<std::string> read_rest(int file, const std::string& path, std::size_t bytes_max, std::size_t likely_size) {
+// The buffer grows with the content: many files are read often, and some texts are kept.
+Result<std::string> read_at_most(int file, const std::string& path, std::size_t bytes, std::size_t likely_size) {
   std::string text;
   std::size_t size = 0;
-  while (size <= bytes_max) {
-    if (size == text.size()) text.resize(std::min(bytes_max, size == 0 ? likely_size : 2 * size - 1) + 1);
+  while (size < bytes) {
+    if (size == text.size()) text.resize(std::min(bytes, size == 0 ? likely_size + 1 : 2 * size));
     const ssize_t got = ::read(file, text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return cannot_be(path, "read");
@@ -34,19 +32,44 @@ Result<std::string> read_rest(int file, const std::string& path, std::size_t byt
     size += static_cast<std::size_t>(got);
   }
   text.resize(size);
-  if (size <= bytes_max) return text;
-  return fail(ErrorCode::out_of_range, path + ": is longer than " + std::to_string(bytes_max) + " bytes, the maximum");
+  return text;
 }
 
-Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Links links) {
+struct RegularFile {
+  Descriptor file{};
+  std::size_t size = 0;
+};
+
+Result<RegularFile> open_regular(const std::string& path, Links links) {
   const int no_links = links == Links::refused ? O_NOFOLLOW : 0;
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | no_links));
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | no_links));
   if (!file) return cannot_be(path, "opened", errno == ENOENT ? ErrorCode::not_found : ErrorCode::unavailable);
   struct stat about {};
   if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
     return fail(ErrorCode::unavailable, path + ": is not a regular file");
   }
-  return read_rest(file.get(), path, bytes_max, static_cast<std::size_t>(about.st_size));
+  return RegularFile{std::move(file), static_cast<std::size_t>(about.st_size)};
+}
+
+}  // namespace
+
+// Reads one byte more than the maximum, to detect a file that is too long.
+Result<std::string> read_rest(int file, const std::string& path, std::size_t bytes_max, std::size_t likely_size) {
+  auto text = read_at_most(file, path, bytes_max + 1, likely_size);
+  if (!text || text->size() <= bytes_max) return text;
+  return fail(ErrorCode::out_of_range, path + ": is longer than " + std::to_string(bytes_max) + " bytes, the maximum");
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Links links) {
+  const auto opened = open_regular(path, links);
+  if (!opened) return fail(opened.error());
+  return read_rest(opened->file.get(), path, bytes_max, opened->size);
+}
+
+Result<std::string> read_start(const std::string& path, std::size_t bytes) {
+  const auto opened = open_regular(path, Links::followed);
+  if (!opened) return fail(opened.error());
+  return read_at_most(opened->file.get(), path, bytes, opened->size);
 }
 
 Result<Descriptor> replace_file(const std::string& path, std::string_view text, const std::string& ending,

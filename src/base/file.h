@@ -29,6 +29,9 @@ enum class Links : std::uint8_t { followed, refused };
 // no file, with out_of_range if it is longer, otherwise with unavailable.
 Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Links links = Links::followed);
 
+// The same for at most the first `bytes` bytes of a file of any length.
+Result<std::string> read_start(const std::string& path, std::size_t bytes);
+
 enum class FileLock : std::uint8_t { none, exclusive };
 
 // Writes `text` to `path` + `ending`, and renames that. Returns the new file, open to append; with FileLock::exclusive

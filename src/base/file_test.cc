@@ -33,6 +33,16 @@ TEST_F(File, IsReadUpToItsBound) {
   EXPECT_EQ(read_file(path, 0).error().code, ErrorCode::out_of_range);
 }
 
+TEST_F(File, IsReadFromItsStart) {
+  std::ofstream(path) << std::string(5'000, 'x') << "end";
+  EXPECT_EQ(read_start(path, 0).value_or("?"), "");
+  EXPECT_EQ(read_start(path, 4).value_or("?"), "xxxx");
+  EXPECT_EQ(read_start(path, 5'003).value_or("?"), read_file(path, 5'003).value_or("none"));
+  EXPECT_EQ(read_start(path, 9'000).value_or("?").size(), 5'003U);
+  EXPECT_EQ(read_start(folder + "/none", 4).error().code, ErrorCode::not_found);
+  EXPECT_EQ(read_start(folder, 4).error().message, folder + ": is not a regular file");
+}
+
 TEST_F(File, IsReadOnlyIfRegular) {
   EXPECT_EQ(read_file(path, 10).error().code, ErrorCode::not_found);
   EXPECT_EQ(read_file(folder, 10).error().message, folder + ": is not a regular file");

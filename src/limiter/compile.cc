@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "algorithm/calendar.h"
 #include "algorithm/limit.h"
 #include "algorithm/tzif.h"
+#include "base/file.h"
 #include "base/nearest.h"
 #include "limiter/find_calendar.h"
 #include "weir/limit.h"
@@ -34,19 +34,12 @@ fs::path zone_folder() {
   return named != nullptr && *named != '\0' ? named : "/usr/share/zoneinfo";
 }
 
-// Returns an empty string if there is no such file.
-std::string read_file(const fs::path& file, std::size_t bytes_max) {
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return {};
-  const std::uintmax_t size = std::min<std::uintmax_t>(fs::file_size(file, error), bytes_max);
-  std::string bytes(error ? 0 : static_cast<std::size_t>(size), '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
-  return bytes;
+// Returns an empty string if the file cannot be read.
+std::string start_of(const fs::path& file, std::size_t bytes) {
+  return base::read_start(file.native(), bytes).value_or(std::string());
 }
 
-bool is_tzif(const fs::path& file) { return read_file(file, 4) == "TZif"; }
+bool is_tzif(const fs::path& file) { return start_of(file, 4) == "TZif"; }
 
 // Other files of the folder in the zone format: the machine's own zone, and copies of all zones with and without leap
 // seconds.
@@ -145,7 +138,7 @@ Error unknown_zone(const fs::path& folder, std::string_view typed) {
                                         "TZDIR to their folder; UTC needs none"};
   }
   ZoneGuess guess(folder, typed);
-  const std::string list = read_file(folder / "tzdata.zi", kListBytesMax);
+  const std::string list = start_of(folder / "tzdata.zi", kListBytesMax);
   if (list.empty()) {
     consider_files(folder, guess);
   } else {
@@ -164,7 +157,7 @@ Result<algorithm::Zone> read_zone(const std::string& name) {
   if (name == "UTC") return algorithm::Zone{};
   const fs::path folder = zone_folder();
   if (is_beside_the_zones(name)) return fail(unknown_zone(folder, name));
-  const std::string bytes = read_file(folder / name, algorithm::kZoneBytesMax + 1);
+  const std::string bytes = start_of(folder / name, algorithm::kZoneBytesMax + 1);
   if (!bytes.starts_with("TZif")) return fail(unknown_zone(folder, name));
   auto zone = algorithm::parse_tzif(bytes);
   if (!zone)
