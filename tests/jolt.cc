@@ -12,7 +12,7 @@ namespace weir::test {
 
 void before_access();
 unsigned solo_tries();
-unsigned patience();
+unsigned spins();
 
 namespace {
 
@@ -45,6 +45,6 @@ void before_access() {
 }
 
 unsigned solo_tries() { return current.solo_tries; }
-unsigned patience() { return current.patience; }
+unsigned spins() { return current.spins; }
 
 }  // namespace weir::test

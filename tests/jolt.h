@@ -13,7 +13,7 @@ namespace weir::test {
 struct Jolts {
   std::uint32_t kill_in = 0, stop_in = 0;  // the whole process, by itself
   std::uint32_t yield_in = 0;
-  unsigned solo_tries = 2, patience = 8;  // the values of the table itself
+  unsigned solo_tries = 2, spins = 8;  // the values of the table itself
 };
 
 void set_jolts(const Jolts& jolts, std::uint64_t seed);

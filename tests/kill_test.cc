@@ -104,8 +104,7 @@ struct Plan {
 
 // A writer may also kill or stop itself, in the middle of the table's work, if its table was built for that.
 Jolts random_jolts(std::mt19937_64& dice) {
-  Jolts jolts{.solo_tries = static_cast<unsigned>(pick(dice, 0, 2)),
-              .patience = static_cast<unsigned>(pick(dice, 0, 8))};
+  Jolts jolts{.solo_tries = static_cast<unsigned>(pick(dice, 0, 2)), .spins = static_cast<unsigned>(pick(dice, 0, 8))};
   if (pick(dice, 0, 1) == 0) jolts.kill_in = static_cast<std::uint32_t>(pick(dice, 500, 50'000));
   if (pick(dice, 0, 1) == 0) jolts.stop_in = static_cast<std::uint32_t>(pick(dice, 2'000, 50'000));
   if (pick(dice, 0, 1) == 0) jolts.yield_in = static_cast<std::uint32_t>(pick(dice, 10, 1'000));

@@ -193,7 +193,7 @@ class Crew {
         continue;
       }
       ++played;
-      set_jolts({.yield_in = yield_in, .solo_tries = game_->solo_tries, .patience = 0}, seed + played);
+      set_jolts({.yield_in = yield_in, .solo_tries = game_->solo_tries, .spins = 0}, seed + played);
       ++there_;
       for (unsigned spins = 1; there_ < size_; ++spins) {
         if (spins % 2'000 == 0) std::this_thread::yield();

@@ -76,7 +76,7 @@ void before_access() {
 }
 
 unsigned solo_tries() { return solo; }
-unsigned patience() { return 0; }  // only time would be lost
+unsigned spins() { return 0; }  // only time would be lost
 unsigned limits() { return limits_given; }
 
 FewLimits::FewLimits(unsigned count) { limits_given = count; }

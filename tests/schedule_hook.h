@@ -8,7 +8,7 @@ namespace weir::test {
 
 void before_access();
 unsigned solo_tries();
-unsigned patience();
+unsigned spins();
 unsigned limits();
 unsigned freed_max();
 
@@ -16,7 +16,7 @@ unsigned freed_max();
 
 #define WEIR_TABLE_HOOK() ::weir::test::before_access()
 #define WEIR_TABLE_SOLO_TRIES ::weir::test::solo_tries()
-#define WEIR_TABLE_PATIENCE ::weir::test::patience()
+#define WEIR_TABLE_SPINS ::weir::test::spins()
 #define WEIR_TABLE_LIMITS ::weir::test::limits()
 #define WEIR_TABLE_EVICTED_MAX 1  // the model knows of no more, and of no blocks that others give but logs
 #define WEIR_TABLE_SPARE_PART 1'000'000

@@ -66,7 +66,7 @@ void Actor::put(Unit& unit, const Word& word) {
 // `seen` was read from the unit, and is marked.
 void Actor::settle(Unit& unit, const Word& seen) {
   if (mark_of(seen) == kClaimed) return complete(unit, seen);
-  for (unsigned i = 0; i < WEIR_TABLE_PATIENCE; ++i) {  // courtesy; nothing depends on it
+  for (unsigned i = 0; i < WEIR_TABLE_SPINS; ++i) {  // courtesy; nothing depends on it
     pause();
     if (!(load(unit) == seen)) return;
   }

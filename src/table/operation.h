@@ -22,8 +22,8 @@
 #ifndef WEIR_TABLE_SOLO_TRIES
 #define WEIR_TABLE_SOLO_TRIES 2u
 #endif
-#ifndef WEIR_TABLE_PATIENCE
-#define WEIR_TABLE_PATIENCE 8u
+#ifndef WEIR_TABLE_SPINS
+#define WEIR_TABLE_SPINS 8u
 #endif
 
 namespace weir::table {
