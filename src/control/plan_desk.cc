@@ -125,11 +125,11 @@ constexpr Micros kFirstReading{2'000'000};  // a server starts without its plans
 
 void tell(const plans::PlanEvent& event) {
   switch (event.kind) {
-    case plans::PlanEvent::Kind::away:
+    case plans::PlanEvent::Kind::unavailable:
       log::log(log::LogLevel::warn, "plan database unavailable, using the last known plans",
                {{"error", event.message}});
       break;
-    case plans::PlanEvent::Kind::back:
+    case plans::PlanEvent::Kind::available:
       log::log(log::LogLevel::info, "plan database available again");
       break;
     case plans::PlanEvent::Kind::not_remembered:

@@ -232,7 +232,7 @@ struct PlanDirectory::Impl {
       error.clear();
       is_back = std::exchange(is_away_told, false);
     }
-    if (is_back && options.tell) options.tell({PlanEvent::Kind::back, "", "the plan database answers again"});
+    if (is_back && options.tell) options.tell({PlanEvent::Kind::available, "", "the plan database answers again"});
   }
 
   void go_down(const Error& why) {
@@ -247,7 +247,7 @@ struct PlanDirectory::Impl {
       error = why.message;
       ++failures;
     }
-    if (is_news && options.tell) options.tell({PlanEvent::Kind::away, "", why.message});
+    if (is_news && options.tell) options.tell({PlanEvent::Kind::unavailable, "", why.message});
   }
 
   void note_contact() {

@@ -33,8 +33,8 @@ struct JudgedRow {
 
 // An event for the operator's log.
 struct PlanEvent {
-  enum class Kind { away, back, refused_row, not_remembered };
-  Kind kind = Kind::away;
+  enum class Kind { unavailable, available, refused_row, not_remembered };
+  Kind kind = Kind::unavailable;
   std::string subject{};  // if a row was refused
   std::string message{};
 };

@@ -298,8 +298,8 @@ TEST_F(PlanDirectoryTest, KeepsTheLastKnownPlansDuringAnOutage) {
     clock.advance(Micros{500'000});
     return plans->status().failures >= 5;
   });
-  until_told(PlanEvent::Kind::away, 1);
-  EXPECT_EQ(told_of(PlanEvent::Kind::back), 0u);
+  until_told(PlanEvent::Kind::unavailable, 1);
+  EXPECT_EQ(told_of(PlanEvent::Kind::available), 0u);
 
   script->set("user:1", "enterprise");
   script->set("user:2", "pro");
@@ -310,7 +310,7 @@ TEST_F(PlanDirectoryTest, KeepsTheLastKnownPlansDuringAnOutage) {
   });
   until([&] { return plans->status().is_up; });  // what it knows was read before
   EXPECT_EQ(plans->status().error, "");
-  until_told(PlanEvent::Kind::back, 1);
+  until_told(PlanEvent::Kind::available, 1);
 }
 
 TEST_F(PlanDirectoryTest, AppliesTheDefaultIfTheDatabaseIsUnavailableFromTheStart) {
@@ -439,14 +439,14 @@ TEST_F(PlanDirectoryTest, AConnectionWithoutASuccessfulReadDoesNotCountAsUp) {
   EXPECT_FALSE(was_up);
   EXPECT_GT(clock.now() - start, Micros{1'000'000}) << "the pauses must grow";  // 500 ms if all are like the first
   EXPECT_GE(plans->status().age, clock.now() - start);
-  until_told(PlanEvent::Kind::away, 1);
-  EXPECT_EQ(told_of(PlanEvent::Kind::back), 0u);
+  until_told(PlanEvent::Kind::unavailable, 1);
+  EXPECT_EQ(told_of(PlanEvent::Kind::available), 0u);
   script->set(&ScriptedSource::Script::is_unreadable, false);
   until([&] {
     clock.advance(Micros{4'000});
     return plans->status().is_up;
   });
-  until_told(PlanEvent::Kind::back, 1);
+  until_told(PlanEvent::Kind::available, 1);
   EXPECT_LT(plans->status().age, Micros{1'000'000});
 }
 
