@@ -46,7 +46,8 @@ void BoundFlags::add(CLI::App& app) {
   bound(app, "--body-max", bounds.body_max, {256, kBytesMax}, "BYTES",
         "Maximum size of an HTTP body (/v1/checks: 4 times this), RESP bulk string or gRPC message");
   bound(app, "--key-max", bounds.key_max, {1, kKeyBytesMax}, "BYTES", "Maximum length of a key");
-  bound(app, "--checks-max", bounds.checks_max, {1, kCountMax}, "N", "Maximum checks in one call of /v1/checks");
+  bound(app, "--checks-max", bounds.checks_max, {1, kCountMax}, "N",
+        "Maximum checks in one call of /v1/checks, and commands in a transaction of a Redis client");
   bound(app, "--holds", bounds.holds_max, {1, kCountMax}, "N",
         "Maximum answers that a thread delays at once (leaky_bucket)");
   bound(app, "--resp-args", bounds.resp_args_max, {4, 1024}, "N", "Maximum arguments of a RESP command");

@@ -73,6 +73,9 @@ error: ResponseError: Cell error: Couldn't parse as integer: x
 limit: 1 3 2
 rule: 1 steps 4
 pipeline of 2000: 500 allowed, True
+transaction: [1, 1, 0]
+spoiled: ResponseError: Command # 2 (GET redis-py:spoiled) of pipeline caused error: unknown command 'GET', with args beginning with: 'redis-py:spoiled'  0
+watched: [True]
 deleted: 2
 keys of a command: ['k']"
   facts "redis-py" "$heard" "$py" "$clients/redis_py.py" "$open_port"
@@ -93,10 +96,12 @@ node_facts="ping: PONG
 throttle: 0 2 1 -1 200
 limit: allowed 1
 pipeline of 1000: 500 allowed
+transaction: 0 1
 error: $usage"
 io_facts="ping: PONG
 throttle: 0 2 1 -1 200
 pipeline of 1000: 500 allowed
+transaction: 0 1
 error: $usage"
 if fetch_npm; then
   cd "$cache/$npm_stamp" || exit 1

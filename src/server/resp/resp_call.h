@@ -1,14 +1,15 @@
 // The RESP commands: their functions, the table of their names and arities, and what several of them share.
 //
 // The table has all rate-limiting commands, and enough for every common client to connect (HELLO, CLIENT, INFO,
-// COMMAND ...). Error texts are those of Redis. Commands are plain functions in three files: rate limiting
-// (resp_limit_commands.cc), the connection (resp_client_commands.cc) and the server (resp_server_commands.cc). They
-// belong to a loop's thread. Tested by resp_session_test.cc.
+// COMMAND ...). Error texts are those of Redis. Commands are plain functions in four files: rate limiting
+// (resp_limit_commands.cc), transactions (resp_transaction.cc), the connection (resp_client_commands.cc) and the server
+// (resp_server_commands.cc). They belong to a loop's thread. Tested by resp_session_test.cc.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "resp/writer.h"
 #include "server/loop/turn.h"
 #include "server/resp/resp_service.h"
+#include "server/resp/resp_transaction.h"
 
 namespace weir::server::resp {
 
@@ -24,7 +26,8 @@ struct RespClient {
   weir::resp::Protocol protocol = weir::resp::Protocol::resp2;
   bool is_known = true;  // authenticated, or no password is set
   std::string name{};
-  std::string peer{};  // its address, for the log
+  std::string peer{};                              // its address, for the log
+  std::unique_ptr<RespTransaction> transaction{};  // from MULTI to the end of EXEC
 };
 
 struct Call {
@@ -40,12 +43,15 @@ struct Call {
 
 enum class AfterCommand : std::uint8_t {
   go_on,
-  asked,  // a check has joined the turn
-  wait,   // nothing was done: call again when the turn is settled
-  close,  // after the output is written
-  hold,   // delay the reply for kWrongSecretDelay
+  asked,      // a check has joined the turn
+  wait,       // nothing was done: call again when the turn is settled
+  close,      // after the output is written
+  hold,       // delay the reply for kWrongSecretDelay
+  run_queue,  // EXEC: run the commands of the client's transaction
 };
 
+// Runs the command, or queues it if the client has begun a transaction.
+AfterCommand take_command(const Call& call);
 AfterCommand run_command(const Call& call);
 
 // The Redis version whose replies these are. Clients choose features by it.
@@ -63,6 +69,8 @@ enum : std::uint8_t {
   kHasKeys = 8,  // all of its arguments are keys
   kSheds = 16,   // answered without a decision under overload
   kAsks = 32,    // asks the limiter something else, and is refused if it cannot wait for the answer
+  kAtOnce = 64,  // in a transaction: runs, and is not queued
+  kAlone = 128,  // not allowed in a transaction
 };
 
 struct RespCommand {
@@ -90,6 +98,9 @@ struct RespSubcommand {
 // an unknown subcommand.
 void run_subcommand(const Call& call, std::span<const RespSubcommand> known);
 
+// Whether the command cannot run with these arguments by this client. If so, replies with the error.
+bool refuses_command(const Call& call, const RespCommand& command);
+
 std::string upper(std::string_view text);
 void reply_ok(const Call& call);
 // Writes two bulks: a name and its value.
@@ -105,6 +116,15 @@ AfterCommand run_weir_check(const Call& call);
 AfterCommand run_weir_limit(const Call& call);
 AfterCommand run_weir_reset(const Call& call);
 AfterCommand run_del(const Call& call);
+
+// resp_transaction.cc
+// Adds a command that refuses_command() does not refuse to the client's transaction.
+AfterCommand queue_command(const Call& call, const RespCommand& command);
+void run_discard(const Call& call);
+AfterCommand run_exec(const Call& call);
+void run_multi(const Call& call);
+void run_unwatch(const Call& call);
+void run_watch(const Call& call);
 
 // resp_client_commands.cc; those without a result always go on.
 AfterCommand run_auth(const Call& call);

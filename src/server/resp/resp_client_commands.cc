@@ -123,7 +123,14 @@ void client_reply(const Call& call) {
                      : "ERR syntax error");
 }
 
+void client_caching(const Call& call) {
+  const std::string value = base::lower(call.args[2].substr(0, kNameMax));
+  if (value == "yes" || value == "no") return reply_ok(call);
+  call.out.error("ERR syntax error");
+}
+
 constexpr RespSubcommand kClient[] = {
+    {"caching", 1, 1, client_caching, "(YES|NO): accepted, without effect."},
     {"getname", 0, 0, client_getname, "The name of this connection."},
     {"id", 0, 0, client_id, "The number of this connection."},
     {"info", 0, 0, client_info, "This connection: id, name and protocol."},
@@ -133,6 +140,8 @@ constexpr RespSubcommand kClient[] = {
     {"reply", 1, 1, client_reply, "ON: the default. OFF and SKIP are refused."},
     {"setinfo", 2, 2, client_setinfo, "(LIB-NAME|LIB-VER) <value>: accepted, not stored."},
     {"setname", 1, 1, client_setname, "<name>: names this connection."},
+    {"tracking", 1, kAnyNumber, client_switch,
+     "(ON|OFF) [<option> ...]: accepted, without effect: no reply may be cached."},
 };
 
 }  // namespace
@@ -145,6 +154,7 @@ AfterCommand run_quit(const Call& call) {
 void run_reset(const Call& call) {
   call.client.protocol = weir::resp::Protocol::resp2;
   call.client.name.clear();
+  call.client.transaction.reset();
   call.client.is_known = call.service.password.empty();
   call.out.set_protocol(call.client.protocol);
   call.out.simple("RESET");

@@ -23,7 +23,7 @@ AfterCommand goes_on(const Call& call) {
 }
 
 constexpr RespCommand kCommands[] = {
-    {"auth", 1, 2, run_auth, kForAll | kWaits},
+    {"auth", 1, 2, run_auth, kForAll | kWaits | kAlone},
     {"cl.throttle", 0, kAnyNumber, run_cell_throttle, kHasKey | kSheds},  // has its own arity error
     {"client", 1, kAnyNumber, goes_on<run_client>, 0},
     {"cluster", 1, kAnyNumber, goes_on<run_cluster>, 0},
@@ -31,17 +31,22 @@ constexpr RespCommand kCommands[] = {
     {"config", 1, kAnyNumber, goes_on<run_config>, 0},
     {"dbsize", 0, 0, goes_on<run_dbsize>, kWaits | kAsks},
     {"del", 1, kAnyNumber, run_del, kWaits | kHasKeys | kAsks},
+    {"discard", 0, 0, goes_on<run_discard>, kAtOnce},
     {"echo", 1, 1, goes_on<run_echo>, 0},
+    {"exec", 0, 0, run_exec, kAtOnce},
     {"gcra", 4, 6, run_gcra, kHasKey | kSheds},
-    {"hello", 0, kAnyNumber, run_hello, kForAll | kWaits},
+    {"hello", 0, kAnyNumber, run_hello, kForAll | kWaits | kAlone},
     {"info", 0, kAnyNumber, goes_on<run_info>, kWaits | kAsks},
+    {"multi", 0, 0, goes_on<run_multi>, kWaits | kAtOnce},  // it waits because a queue stays in place for its turn
     {"ping", 0, 1, goes_on<run_ping>, 0},
-    {"quit", 0, kAnyNumber, run_quit, kForAll | kWaits},
+    {"quit", 0, kAnyNumber, run_quit, kForAll | kWaits | kAtOnce},
     {"readonly", 0, 0, goes_on<run_readonly>, 0},
-    {"reset", 0, 0, goes_on<run_reset>, kForAll | kWaits},
+    {"reset", 0, 0, goes_on<run_reset>, kForAll | kWaits | kAtOnce},
     {"select", 1, 1, goes_on<run_select>, 0},
     {"throttle", 4, 5, run_crab_throttle, kHasKey | kSheds},
     {"time", 0, 0, goes_on<run_time>, 0},
+    {"unwatch", 0, 0, goes_on<run_unwatch>, 0},
+    {"watch", 1, kAnyNumber, goes_on<run_watch>, kHasKeys | kAtOnce},
     {"weir.check", 1, kAnyNumber, run_weir_check, kWaits | kSheds},
     {"weir.limit", 2, kAnyNumber, run_weir_limit, kHasKey | kSheds},
     {"weir.reset", 1, kAnyNumber, run_weir_reset, kWaits | kAsks},
@@ -176,23 +181,38 @@ void run_subcommand(const Call& call, std::span<const RespSubcommand> known) {
   }
 }
 
+bool refuses_command(const Call& call, const RespCommand& command) {
+  const std::size_t given = call.args.size() - 1;
+  if (given < command.args_min || given > command.args_max) {
+    reply_wrong_arity(call.out, std::string(command.name));
+    return true;
+  }
+  if (!call.client.is_known && (command.traits & kForAll) == 0) {
+    call.out.error("NOAUTH Authentication required.");
+    return true;
+  }
+  return has_long_key(call, command);
+}
+
+AfterCommand take_command(const Call& call) {
+  RespTransaction* const transaction = call.client.transaction.get();
+  if (transaction == nullptr) return run_command(call);
+  const RespCommand* const command = find_again(call.context.last, call.args[0]);
+  if (command == nullptr || refuses_command(call, *command)) {
+    transaction->spoil();
+    return command == nullptr ? run_unknown(call) : AfterCommand::go_on;
+  }
+  return (command->traits & kAtOnce) != 0 ? run_command(call) : queue_command(call, *command);
+}
+
 AfterCommand run_command(const Call& call) {
   const RespCommand* const command = find_again(call.context.last, call.args[0]);
   if (command == nullptr) return run_unknown(call);
-  const std::size_t given = call.args.size() - 1;
-  if (given < command->args_min || given > command->args_max) {
-    reply_wrong_arity(call.out, std::string(command->name));
-    return AfterCommand::go_on;
-  }
-  if (!call.client.is_known && (command->traits & kForAll) == 0) {
-    call.out.error("NOAUTH Authentication required.");
-    return AfterCommand::go_on;
-  }
+  if (refuses_command(call, *command)) return AfterCommand::go_on;
   if (call.turn.sheds() && (command->traits & (call.turn.refuses() ? kSheds | kAsks : kSheds)) != 0) {
     reply_overloaded(call, *command);
     return AfterCommand::go_on;
   }
-  if (has_long_key(call, *command)) return AfterCommand::go_on;
   if (call.is_waiting && (command->traits & kWaits) != 0) return AfterCommand::wait;
   return command->run(call);
 }

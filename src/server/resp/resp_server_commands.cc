@@ -36,12 +36,12 @@ bool is_wanted(const Call& call, std::string_view section) {
   });
 }
 
-// The settings that redis-benchmark reads before it starts. There are no others, and none can be set.
+// The settings that redis-benchmark and redis-cli read before they start. There are no others, and none can be set.
 struct Setting {
   std::string_view name;
   std::string_view value;
 };
-constexpr Setting kSettings[] = {{"appendonly", "no"}, {"save", ""}};
+constexpr Setting kSettings[] = {{"appendonly", "no"}, {"databases", "1"}, {"save", ""}};
 
 void config_get(const Call& call) {
   std::vector<const Setting*> wanted;
@@ -122,7 +122,7 @@ void command_list(const Call& call) {
 void command_count(const Call& call) { call.out.integer(static_cast<std::int64_t>(all_commands().size())); }
 
 constexpr RespSubcommand kConfig[] = {
-    {"get", 1, kAnyNumber, config_get, "<name> ...: appendonly, save, or * for both."},
+    {"get", 1, kAnyNumber, config_get, "<name> ...: appendonly, databases, save, or * for all."},
 };
 constexpr RespSubcommand kCommand[] = {
     {"count", 0, kAnyNumber, command_count, "The number of commands."},

@@ -62,7 +62,7 @@ class RespSession final : public loop::Session {
     while (!is_holding() && !is_full(output, progress)) {
       const weir::resp::ParsedRequest request = parser_.parse(input.substr(progress.consumed));
       if (request.status == weir::resp::Status::need_more) break;
-      const AfterCommand after = answer(request, turn, output);
+      const AfterCommand after = answer(request, turn, output, progress);
       if (after == AfterCommand::wait) break;
       progress.consumed += request.consumed;
       if (request.status == weir::resp::Status::done) ++progress.answered;
@@ -109,7 +109,12 @@ class RespSession final : public loop::Session {
   }
 
   // A request is parsed in place, in the connection's buffer.
-  std::size_t held() const override { return held_.size(); }
+  std::size_t held() const override {
+    std::size_t bytes = held_.size();
+    if (client_.transaction != nullptr) bytes += client_.transaction->held();
+    if (in_turn_ != nullptr) bytes += in_turn_->held();
+    return bytes;
+  }
 
  private:
   // Input no larger than a header has the header's time-out.
@@ -126,19 +131,42 @@ class RespSession final : public loop::Session {
     return progress.full;
   }
 
-  AfterCommand answer(const weir::resp::ParsedRequest& request, loop::Turn& turn, std::string& output) {
+  AfterCommand answer(const weir::resp::ParsedRequest& request, loop::Turn& turn, std::string& output,
+                      loop::Progress& progress) {
     if (request.status == weir::resp::Status::bad) return refuse(request, output);
     if (request.args.empty()) return AfterCommand::go_on;
+    if (!is_in_exec()) {
+      const AfterCommand after = run(take_command, request.args, request.is_inline, turn, output);
+      if (after != AfterCommand::run_queue) return after;
+    }
+    return run_queue(turn, output, progress);
+  }
+
+  // EXEC is consumed when all of its commands have run. If it must wait, the next call continues with the next command.
+  bool is_in_exec() const { return client_.transaction != nullptr && client_.transaction->is_running(); }
+
+  AfterCommand run_queue(loop::Turn& turn, std::string& output, loop::Progress& progress) {
+    for (RespTransaction& queue = *client_.transaction; queue.has_next(); queue.pass()) {
+      if (is_full(output, progress)) return AfterCommand::wait;
+      if (run(run_command, queue.next(), false, turn, output) == AfterCommand::wait) return AfterCommand::wait;
+    }
+    in_turn_ = std::move(client_.transaction);
+    if (!is_waiting_) in_turn_.reset();
+    return AfterCommand::go_on;
+  }
+
+  AfterCommand run(AfterCommand (*command)(const Call&), std::span<const std::string_view> args, bool is_inline,
+                   loop::Turn& turn, std::string& output) {
     const std::size_t before = output.size();
     weir::resp::Writer out(is_waiting_ ? context_->texts : output, client_.protocol);
-    const AfterCommand after = run_command({.args = request.args,
-                                            .is_inline = request.is_inline,
-                                            .is_waiting = is_waiting_,
-                                            .service = context_->service,
-                                            .context = *context_,
-                                            .turn = turn,
-                                            .client = client_,
-                                            .out = out});
+    const AfterCommand after = command({.args = args,
+                                        .is_inline = is_inline,
+                                        .is_waiting = is_waiting_,
+                                        .service = context_->service,
+                                        .context = *context_,
+                                        .turn = turn,
+                                        .client = client_,
+                                        .out = out});
     if (after == AfterCommand::asked) {
       enter();
     } else if (after == AfterCommand::hold) {
@@ -175,6 +203,7 @@ class RespSession final : public loop::Session {
   void leave() {
     if (!is_waiting_) return;
     is_waiting_ = false;
+    in_turn_.reset();
     if (--context_->sessions == 0) context_->end_round();
   }
 
@@ -185,6 +214,7 @@ class RespSession final : public loop::Session {
   bool is_waiting_ = false;                                      // for the turn
   Micros due_ = kNever;                                          // of a delayed reply
   std::string held_;
+  std::unique_ptr<RespTransaction> in_turn_;  // has run; the turn reads its keys
 };
 
 }  // namespace

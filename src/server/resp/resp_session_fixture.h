@@ -1,6 +1,6 @@
 // A RESP session on a manual clock with helpers for its tests.
 //
-// Used by resp_session_test.cc and resp_limit_commands_test.cc, one thread.
+// Used by resp_session_test.cc, resp_limit_commands_test.cc and resp_transaction_test.cc, one thread.
 #pragma once
 
 #include <gtest/gtest.h>

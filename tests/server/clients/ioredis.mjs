@@ -15,5 +15,7 @@ const pipeline = client.pipeline();
 for (let i = 0; i < 1000; i++) pipeline.call('GCRA', `ioredis:${i % 500}`, 0, 1, 6000);
 const replies = await pipeline.exec();
 console.log('pipeline of 1000:', replies.filter(([error, reply]) => !error && reply[0] === 0).length, 'allowed');
+const transaction = await client.multi().call('GCRA', 'ioredis:multi', 0, 1, 6000).call('GCRA', 'ioredis:multi', 0, 1, 6000).exec();
+console.log('transaction:', transaction.map(([error, reply]) => error ?? reply[0]).join(' '));
 console.log('error:', await client.call('CL.THROTTLE', 'ioredis').catch((error) => error.message));
 client.disconnect();

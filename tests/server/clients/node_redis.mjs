@@ -17,6 +17,9 @@ for (const RESP of [2, 3]) {
   const many = await Promise.all(
     Array.from({ length: 1000 }, (_, i) => client.sendCommand(['GCRA', `${name}:${i % 500}`, '0', '1', '6000'])));
   console.log('pipeline of 1000:', many.filter((reply) => reply[0] === 0).length, 'allowed');
+  const transaction = await client.multi().addCommand(['GCRA', name + ':multi', '0', '1', '6000'])
+    .addCommand(['GCRA', name + ':multi', '0', '1', '6000']).exec();
+  console.log('transaction:', transaction.map((reply) => reply[0]).join(' '));
   console.log('error:', await client.sendCommand(['CL.THROTTLE', name]).catch((error) => error.message));
   client.destroy();
 }

@@ -41,5 +41,17 @@ for i in range(1000):
 replies = pipeline.execute()
 print("pipeline of 2000:", sum(reply[0] for reply in replies[::2]), "allowed,",
       replies[1::2] == [b"%d" % i for i in range(1000)])
+transaction = client.pipeline()  # the default: MULTI ... EXEC
+for i in range(3):
+    transaction.execute_command("THROTTLE", "redis-py:transaction", 2, 1, 6000)
+print("transaction:", [reply[0] for reply in transaction.execute()])
+transaction.execute_command("THROTTLE", "redis-py:spoiled", 2, 1, 6000)
+transaction.get("redis-py:spoiled")
+print("spoiled:", failure(transaction.execute), client.delete("redis-py:spoiled"))
+with client.pipeline() as watched:
+    watched.watch("redis-py:transaction")
+    watched.multi()
+    watched.ping()
+    print("watched:", watched.execute())
 print("deleted:", client.delete("redis-py:0", "redis-py:1", "redis-py:none"))
 print("keys of a command:", client.execute_command("COMMAND GETKEYS", "GCRA", "k", 1, 1, 1))
