@@ -236,7 +236,7 @@ TEST(PolicyText, ReportsEachErrorWithItsPlace) {
       {"~", "w:1:1: " + std::string(kEmpty)},
       {"{}", "w:1:1: " + std::string(kNoRules)},
       {"skip: /x", "w:1:1: " + std::string(kNoRules)},
-      {"rules: []", "w:1:8: `rules` must be a list of at least one rule, found a list"},
+      {"rules: []", "w:1:8: `rules` must be a list of at least one rule, found an empty list"},
       {"skip: /x\nrules: ~", "w:2:8: `rules` must be a list of at least one rule, found nothing"},
       {"rules: 5", "w:1:8: `rules` must be a list of at least one rule, found '5'"},
       {"rules: [5]", "w:1:9: `rules` must be a map such as {name: login, per: ip, limit: 5/minute}, found '5'"},
@@ -278,7 +278,7 @@ TEST(PolicyText, ReportsEachErrorWithItsPlace) {
        "w:1:32: `not` cannot contain `otherwise`, `entries` or another `not`; move them out of it"},
       {"rules: [{name: a, match: {not: {}}, limit: 0/s}]", "w:1:32: `not` is empty; remove it, or add a condition"},
       {"rules: [{name: a, match: {user: []}, limit: 0/s}]",
-       "w:1:33: `user` must be one value or a list of at least one, found a list"},
+       "w:1:33: `user` must be one value or a list of at least one, found an empty list"},
       {"rules: [{name: a, cost: {max: 5}, limit: 0/s}]", "w:1:25: `cost` has no `header`; write {header: x-cost}"},
       {"identity: [path]\n" + ban, "w:1:11: `identity` cannot be path; name user, api_key, ip ..."},
       {"rules: [{name: a, per: [ip, global], limit: 1/s}]",
@@ -325,7 +325,7 @@ TEST(PolicyText, ReportsAllErrorsInTheOrderOfTheText) {
       "w:3:62: `cost` must be a whole number from 0 to 1000000000, found 'x'\n"
       "w:3:75: `required` must be true or false, found 'yes'\n"
       "w:4:18: `per`: unknown attribute 'usr', did you mean user?\n"
-      "w:4:42: `owner` must be a text, found a list\n"
+      "w:4:42: `owner` must be a text, found an empty list\n"
       "w:4:58: `expires_at`: 'soon' is not a time; write it like 2026-12-31 or 2026-12-31T18:30:00Z\n"
       "w:4:78: `retry_jitter`: '5' is neither a percentage of the wait such as 10% nor a duration such as 5s\n"
       "w:4:88: `phase` must be clock or key, found 'x'\n"

@@ -76,8 +76,10 @@ void print_json(const std::vector<Finding>& findings) {
 
 void print_text(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
-    std::printf("%-5s %s\n", kWords.at(static_cast<std::size_t>(finding.level)), printable(finding.what).c_str());
-    if (!finding.advice.empty()) std::printf("      -> %s\n", printable(finding.advice).c_str());
+    const std::string what = printable_lines(finding.what, "      "),
+                      advice = printable_lines(finding.advice, "         ");
+    std::printf("%-5s %s\n", kWords.at(static_cast<std::size_t>(finding.level)), what.c_str());
+    if (!advice.empty()) std::printf("      -> %s\n", advice.c_str());
   }
 }
 

@@ -88,12 +88,7 @@ int when_written(int exit_code) {
 }  // namespace
 
 int complain(std::string_view message, int exit_code) {
-  std::string text = "weir: ";
-  for (std::size_t end = 0; (end = message.find('\n')) != message.npos; message.remove_prefix(end + 1)) {
-    text += printable(message.substr(0, end)) + '\n';
-  }
-  text += printable(message) + '\n';
-  std::fputs(text.c_str(), stderr);
+  std::fputs(("weir: " + printable_lines(message) + '\n').c_str(), stderr);
   return exit_code;
 }
 

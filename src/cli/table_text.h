@@ -32,6 +32,15 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
+// The same for a text of several lines. `indent` is written before each line but the first.
+inline std::string printable_lines(std::string_view text, std::string_view indent = {}) {
+  std::string out;
+  for (std::size_t end = 0; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
+    out.append(printable(text.substr(0, end))).append("\n").append(indent);
+  }
+  return out + printable(text);
+}
+
 // The width in a terminal, assuming one column per character.
 inline std::size_t columns(std::string_view text) {
   std::size_t count = 0;

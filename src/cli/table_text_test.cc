@@ -16,6 +16,12 @@ TEST(TableText, ReplacesWhatATerminalWouldActUpon) {
   EXPECT_EQ(printable("\u05D0\u0639\u4E2D\U0001F600"), "\u05D0\u0639\u4E2D\U0001F600");
 }
 
+TEST(TableText, KeepsTheLinesOfAText) {
+  EXPECT_EQ(printable_lines("a\x1b[2J\nb\n\nc", "  "), "a?[2J\n  b\n  \n  c");
+  EXPECT_EQ(printable_lines("a"), "a");
+  EXPECT_EQ(printable_lines(""), "");
+}
+
 TEST(TableText, AlignsByThePrintedWidth) {
   TableText table({"key", ">hits"});
   table.add({"a\xc2\x9b", "7"});

@@ -15,6 +15,7 @@ std::string_view kind_of(const Node& node) {
 }
 
 std::string found(const Node& node) {
+  if (!node.is_scalar() && node.items.empty()) return "an empty " + std::string(node.is_list() ? "list" : "map");
   return node.is_scalar() && !node.is_null ? base::in_quotes(node.text) : std::string(kind_of(node));
 }
 

@@ -35,6 +35,13 @@ answer=$(via "$front" /forbidden "${from[@]}")
 has "the application's own 403 is left alone" "HTTP/1.1 403" "$answer"
 has "with its body" "app GET /forbidden" "$answer"
 
+# --- bans -------------------------------------------------------------------------------------------------------------
+exits "a ban" 0 weir keys ban --ip 127.0.0.5 --reason scraper --admin ":$admin_port"
+answer=$(via "$front" /a --interface 127.0.0.5)
+has "who is banned gets 429" "HTTP/1.1 429" "$answer"
+has "  and is not told to try again in no seconds" '"message":"You are blocked"' "$answer"
+has "who is not, is told when" "Try again in" "$(via "$front" /api/login --interface 127.0.0.3 -d a=b)"
+
 # --- connections are kept ---------------------------------------------------------------------------------------------
 is "a connection to weir is used again" yes "$([ "$(connections_to "$http_port")" -le 4 ] && echo yes)"
 
