@@ -34,8 +34,9 @@ TEST_F(RespTransactionTest, AWholeTransactionMayComeInOneWriteOrInPieces) {
   for (std::size_t i = 0; i < 2; ++i) {
     first += "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n";
     for (std::size_t j = 1; j <= 3; ++j) {
-      const std::string used = std::to_string(3 * i + j), left = std::to_string(10 - 3 * i - j);
-      first += "*5\r\n:0\r\n:10\r\n:" + left + "\r\n:-1\r\n:" + std::to_string(3600 * std::stoi(used)) + "\r\n";
+      const std::size_t used = 3 * i + j;
+      first +=
+          "*5\r\n:0\r\n:10\r\n:" + std::to_string(10 - used) + "\r\n:-1\r\n:" + std::to_string(3600 * used) + "\r\n";
     }
   }
   EXPECT_EQ(say(input), first);
