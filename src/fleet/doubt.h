@@ -31,6 +31,7 @@ class Doubt {
     bool is_granted = false;  // by this node
     bool is_charged = false;  // by Redis
     bool is_refused = false;  // by Redis, as too late: it did not execute the call
+    std::uint64_t epoch = 0;  // of UnsyncedCharges, when this node had granted it
     std::int64_t charged_us = 0;
     std::vector<Decision> decisions{};  // Redis's decision for each part; empty if unknown
   };
@@ -45,9 +46,14 @@ class Doubt {
   const std::string& id() const { return id_; }
   std::int64_t undoes_us() const { return undoes_us_; }
 
-  // What this node decided instead.
-  void decide(bool is_granted) {
-    settle_with([&](Outcome& outcome) { outcome.is_granted = is_granted; }, is_decided_);
+  // What this node decided instead. `epoch` is that of its unsynced charges, if it granted the request.
+  void decide(bool is_granted, std::uint64_t epoch = 0) {
+    settle_with(
+        [&](Outcome& outcome) {
+          outcome.is_granted = is_granted;
+          outcome.epoch = epoch;
+        },
+        is_decided_);
   }
   // What Redis did, as far as it is known.
   void resolve(bool is_charged, std::int64_t charged_us, std::vector<Decision> decisions = {},

@@ -127,7 +127,7 @@ const Limit* FallbackStore::share(const Limit& limit, Fallback fallback) const {
 // Puts the whole limit into the decision, and books the charge.
 void FallbackStore::book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision,
                          Booked booked, Micros now) {
-  const auto [cost, charged_us, booking] = booked;
+  const auto [cost, charged_us, booking, refunds, is_charge] = booked;
   decision.decided_by = decided_by_of(charge.fallback);
   decision.limit = charge.limit->capacity;
   if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency || is_child()) return;
@@ -135,23 +135,29 @@ void FallbackStore::book(const Charge& charge, const KnownKey& key, const Limit&
   if (booking == Booking::doubt && cost > 0) {
     unsynced_.doubt(key, *charge.limit, cost);
   } else {
-    unsynced_.add(key, *charge.limit, cost, now + decision.reset_after, {part.capacity - decision.remaining, now},
-                  charged_us);
+    // With nothing left, more than this version's capacity may be used.
+    const std::int64_t used = part.capacity - decision.remaining;
+    const bool is_exact = decision.remaining > 0 || is_charge;
+    unsynced_.add(key, *charge.limit, cost, now + decision.reset_after,
+                  is_exact ? LocalUsage{used, now, refunds} : LocalUsage::at_least(used, refunds), charged_us);
   }
   memory_.recount_unsynced(key.mark, *charge.limit);
 }
 
-Result<Decision> FallbackStore::check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now,
+Result<Decision> FallbackStore::check(const Charge& charge, const table::Name& place, const KnownKey& key, Moment now,
                                       Booking booking) {
   if (charge.fallback == Fallback::closed && charge.cost > 0) return closed(*charge.limit);
   const Limit* const part = share(*charge.limit, charge.fallback);
   Charge own = charge;
   own.limit = part;
   own.family = family_of_shares(charge);
-  const std::int64_t time = here_->clock().now().count();
-  if (charge.fallback == Fallback::local) begin_key(key, charge, *part, {now, time});
-  auto decision = here_->check(place, own, time);
-  if (decision) book(charge, key, *part, *decision, {decision->allowed ? charge.cost : 0, time, booking}, now);
+  if (charge.fallback == Fallback::local) begin_key(key, charge, *part, now);
+  RefundOrder::Change change(refund_order_, key.mark, charge.cost < 0);
+  auto decision = here_->check(place, own, now.here);
+  const RefundCount refunds = change.end();
+  if (!decision) return decision;
+  const std::int64_t cost = decision->allowed ? charge.cost : 0;
+  book(charge, key, *part, *decision, {cost, now.here, booking, refunds, cost > 0}, now.steady);
   return decision;
 }
 
@@ -223,11 +229,17 @@ Result<Verdict> FallbackStore::answer(What what, std::span<const Charge> charges
   });
   Shares shares;
   shares.add(charges, rank());
+  std::array<KeyMark, kChargesMax> marks;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const Charge& charge = charges[i];
-    if (charge.fallback != Fallback::local || charge.limit->algorithm == Algorithm::concurrency) continue;
     const KeyName name(charge);
-    begin_key({name, memory_.mark_of(name)}, charge, *shares.charges()[i].limit, now);
+    marks[i] = memory_.mark_of(name);
+    if (charge.fallback != Fallback::local || charge.limit->algorithm == Algorithm::concurrency) continue;
+    begin_key({name, marks[i]}, charge, *shares.charges()[i].limit, now);
+  }
+  base::Few<RefundOrder::Change, kChargesMax> changes;
+  for (std::size_t i = 0; i < charges.size(); ++i) {
+    changes.add(refund_order_, marks[i], what == What::commit || what == What::overdraw || charges[i].cost < 0);
   }
   Result<Verdict> verdict = Verdict{.allowed = true};
   std::array<store::MemoryStore::Returned, kChargesMax> returned{};  // refunded by a commit
@@ -253,8 +265,10 @@ Result<Verdict> FallbackStore::answer(What what, std::span<const Charge> charges
     const bool has_rest = what == What::commit && charges[i].cost < reserved;
     const std::int64_t cost = !is_charged ? 0 : has_rest ? -returned[i].permits : charges[i].cost - reserved;
     const KeyName name(charges[i]);
-    book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i],
-         {cost, has_rest ? returned[i].charged_us : now.here, booking}, now.steady);
+    book(charges[i], {name, marks[i]}, *shares.charges()[i].limit, verdict->decisions[i],
+         {cost, has_rest ? returned[i].charged_us : now.here, booking, changes[i].end(),
+          takes_permits(what) && cost > 0},
+         now.steady);
   }
   return verdict;
 }
@@ -263,6 +277,8 @@ void FallbackStore::refund(std::span<const Charge> charges, std::int64_t charged
                            std::optional<std::int64_t> booked_us, Micros now) {
   Shares shares;
   shares.add(charges, rank());
+  base::Few<RefundOrder::Change, kChargesMax> changes;
+  for (const Charge& charge : charges) changes.add(refund_order_, memory_.mark_of(KeyName(charge)), true);
   std::array<store::MemoryStore::Returned, kChargesMax> returned{};
   auto verdict = here_->refund(shares.charges(), charged_us, here_->clock().now().count(),
                                std::span(returned).first(charges.size()));
@@ -270,7 +286,7 @@ void FallbackStore::refund(std::span<const Charge> charges, std::int64_t charged
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const KeyName name(charges[i]);
     book(charges[i], {name, memory_.mark_of(name)}, *shares.charges()[i].limit, verdict->decisions[i],
-         {-returned[i].permits, *booked_us, Booking::unsynced}, now);
+         {-returned[i].permits, *booked_us, Booking::unsynced, changes[i].end()}, now);
   }
 }
 

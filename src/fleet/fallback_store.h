@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "fleet/key_memory.h"
+#include "fleet/local_usage.h"
 #include "fleet/script_call.h"
 #include "fleet/share.h"
 #include "fleet/unsynced_charges.h"
@@ -52,7 +53,7 @@ class FallbackStore {
   // Finds the table slot of a charge to one limit, the most common request. The slot is prefetched while others are
   // looked at.
   table::Name find(const Charge& charge) const { return here_->find(charge); }
-  Result<Decision> check(const Charge& charge, const table::Name& place, const KnownKey& key, Micros now,
+  Result<Decision> check(const Charge& charge, const table::Name& place, const KnownKey& key, Moment now,
                          Booking booking = Booking::unsynced);
   // Decides any request that script_call.h defines. `now` is of the monotonic clock.
   Result<Verdict> answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts, Moment now,
@@ -97,6 +98,8 @@ class FallbackStore {
     std::int64_t cost = 0;
     std::int64_t charged_us = 0;  // by the clock of this node's store
     Booking booking = Booking::unsynced;
+    RefundCount refunds{};   // of the key before it
+    bool is_charge = false;  // admitted: no more is used now than its version of the limit allows
   };
   void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, Booked booked,
             Micros now);
@@ -104,6 +107,7 @@ class FallbackStore {
   KeyMemory& memory_;
   UnsyncedCharges& unsynced_;
   UnsyncedPermits& unsynced_permits_;
+  RefundOrder refund_order_;
   const std::uint64_t forks_;  // at construction
   store::MemoryStore* here_ = nullptr;
   std::atomic<NodeRank> rank_;

@@ -23,8 +23,9 @@ namespace {
 
 Booking booking_of(const ScriptRequest& request) { return request.doubt ? Booking::doubt : Booking::unsynced; }
 
-void decide(const ScriptRequest& request, bool is_granted) {
-  if (request.doubt) request.doubt->decide(is_granted);
+// Call it after the charge has been booked.
+void decide(const ScriptRequest& request, bool is_granted, const UnsyncedCharges& unsynced) {
+  if (request.doubt) request.doubt->decide(is_granted, unsynced.epoch());
 }
 
 }  // namespace
@@ -124,7 +125,7 @@ Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
   memory_.prefetch(mark);
   const KeyName name(charge);
   counts_.fallback.add();
-  return fallback_.check(charge, place, {name, mark}, this->now(), booking);
+  return fallback_.check(charge, place, {name, mark}, fallback_.moment(this->now()), booking);
 }
 
 // Redis did not decide, though it may be healthy. The record of the key decides, else this node's share.
@@ -188,7 +189,7 @@ Result<Verdict> FleetStore::take(const ScriptRequest& request, const KeyMemory::
   if (request.state == State::refused) return request.refusal();
   if (request.state == State::failed) {
     auto verdict = fall_back(request, now);
-    decide(request, verdict && verdict->allowed && !verdict->repeated);
+    decide(request, is_newly_admitted(verdict), unsynced_);
     return verdict;
   }
   counts_.strict.add();
@@ -216,7 +217,7 @@ Result<Decision> FleetStore::take_one(const ScriptRequest& request, KeyMark mark
   if (request.state == State::refused) return request.refusal();
   if (request.state == State::failed) {
     auto decision = fall_back(charge, mark, now, booking_of(request));
-    decide(request, decision && decision->allowed);
+    decide(request, decision && decision->allowed, unsynced_);
     return decision;
   }
   counts_.strict.add();
@@ -241,7 +242,7 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
   }
   miss({&charge, 1}, asked);
   fallback_.book_all({&charge, 1}, fallback_.moment(this->now()), booking_of(request));
-  decide(request, true);
+  decide(request, true, unsynced_);
   return here;
 }
 
@@ -386,7 +387,7 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
   miss(charges, asked);
   counts_.fallback.add();
   fallback_.book_all(charges, fallback_.moment(this->now()), booking_of(request));
-  decide(request, true);
+  decide(request, true, unsynced_);
   return {std::move(here)};
 }
 

@@ -149,7 +149,12 @@ void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
     }
     if (outcome.is_granted) {
       const Micros until = this->now() + recovery_of(part.limit);
-      unsynced_.settle({.name = part.name, .mark = mark, .limit = part.limit, .cost = part.cost, .until = until},
+      unsynced_.settle({.name = part.name,
+                        .mark = mark,
+                        .limit = part.limit,
+                        .cost = part.cost,
+                        .until = until,
+                        .epoch = outcome.epoch},
                        outcome.is_charged);
     } else if (outcome.is_charged && doubt.what() != What::once) {
       background_.undos().add({.what = doubt.what(),

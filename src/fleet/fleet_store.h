@@ -123,6 +123,10 @@ class FleetStore final : public store::Store {
     ChargedHere charged{};
   };
   ShareFirst decide_by_share_first(What what, std::span<const Charge> charges);
+  // Whether this request was charged: admitted, and not for the second time.
+  static bool is_newly_admitted(const Result<Verdict>& verdict) {
+    return verdict && verdict->allowed && !verdict->repeated;
+  }
   void refund_share(std::span<const Charge> charges, const ChargedHere& charged);
   Result<Verdict> decide_together(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
                                   const ChargedHere& charged);

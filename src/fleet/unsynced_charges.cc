@@ -18,7 +18,8 @@ bool UnsyncedCharges::List::add_to_known(const Line& more, const Limit& limit) {
   const std::size_t place = recent[static_cast<std::uint64_t>(more.mark) % kRecent];
   if (more.cost <= 0 || place >= lines.size() || lines[place].mark != more.mark) return false;
   Line& line = lines[place];
-  if (line.cost <= 0 || !(limits[line.limit] == limit) || line.local_usage.is_known() != more.local_usage.is_known())
+  if (line.cost <= 0 || !(limits[line.limit] == limit) || line.local_usage.is_known() != more.local_usage.is_known() ||
+      line.local_usage.is_least() || more.local_usage.is_least())
     return false;
   line.cost += more.cost;
   line.until = std::max(line.until, more.until);
@@ -32,6 +33,7 @@ void UnsyncedCharges::List::clear() {
   limits.clear();
   names.clear();
   marks.fill(0);
+  has_refunds = false;
 }
 
 bool UnsyncedCharges::List::may_have(KeyMark mark) const {
@@ -46,11 +48,9 @@ void UnsyncedCharges::List::set_mark(KeyMark mark) {
 
 void UnsyncedCharges::add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until,
                           LocalUsage local_usage, std::int64_t charged_us) {
-  Line line{.mark = key.mark,
-            .cost = cost,
-            .until = until,
-            .local_usage = {local_usage.most, local_usage.at, cost < 0},
-            .charged_us = charged_us};
+  Line line{.mark = key.mark, .cost = cost, .until = until, .local_usage = local_usage, .charged_us = charged_us};
+  const bool is_refund = cost < 0 && local_usage.is_known();
+  if (is_refund) line.local_usage.at = Micros{0};  // before all charges with the same count of refunds
   Inbox& inbox = inboxes_[own_inbox(kInboxes)];
   bool is_full = false, is_too_much = false;
   {
@@ -64,6 +64,7 @@ void UnsyncedCharges::add(const KnownKey& key, const Limit& limit, std::int64_t 
     list.lines.back().name_size = static_cast<std::uint32_t>(key.name.size());
     list.recent[static_cast<std::uint64_t>(key.mark) % kRecent] = static_cast<std::uint16_t>(list.lines.size() - 1);
     list.set_mark(key.mark);
+    list.has_refunds = list.has_refunds || is_refund;
     inbox.has_lines.store(true);
     if (!has_lines_.load()) has_lines_.store(true);
     is_full = list.lines.size() >= kLinesMax;
@@ -102,7 +103,8 @@ void UnsyncedCharges::tidy() {
       list = std::move(full_.front());
       full_.erase(full_.begin());
     }
-    enter(list);
+    enter(list, false);
+    enter(list, true);
     keys_.store(book_.size());
     use_again(list);
   }
@@ -150,11 +152,13 @@ void UnsyncedCharges::enter_all() {
       const std::lock_guard lock(lists_mutex_);
       full.swap(full_);
     }
-    for (std::vector<List>* const some : {&full, &lists}) {
-      for (List& list : *some) {
-        enter(list);
-        use_again(list);
+    for (const bool is_of_refunds : {false, true}) {
+      for (const std::vector<List>* const some : {&full, &lists}) {
+        for (const List& list : *some) enter(list, is_of_refunds);
       }
+    }
+    for (std::vector<List>* const some : {&full, &lists}) {
+      for (List& list : *some) use_again(list);
     }
     for (const State& state : refund_only_) {
       if (const UnsyncedCharge* const known = book_.find(state); known != nullptr && known->cost == 0)
@@ -165,11 +169,15 @@ void UnsyncedCharges::enter_all() {
   keys_.store(book_.size());
 }
 
-void UnsyncedCharges::enter(const List& list) {
+// Charges first and then refunds, because the charge of a refund may be in another list. A refund without local usage
+// is in the list of its charge, in order.
+void UnsyncedCharges::enter(const List& list, bool is_of_refunds) {
+  if (is_of_refunds && !list.has_refunds) return;
   std::string_view names = list.names;
   for (const Line& line : list.lines) {
     if (line.name_size == 0) continue;
-    enter(names.substr(0, line.name_size), line, list.limits[line.limit]);
+    const bool is_refund = line.cost < 0 && line.local_usage.is_known();
+    if (is_refund == is_of_refunds) enter(names.substr(0, line.name_size), line, list.limits[line.limit]);
     names.remove_prefix(line.name_size);
   }
 }
@@ -191,14 +199,17 @@ void UnsyncedCharges::enter(std::string_view name, const Line& line, const Limit
   if (is_new || limit.capacity > charge.limit.capacity) charge.limit = limit;
   const bool is_elsewhere = line.cost < 0 && line.charged_us < charge.since_us;
   if (is_elsewhere) refund_in_flight(state, line);
-  const std::int64_t cost = is_elsewhere ? 0 : line.cost;
-  if (line.local_usage.is_known()) {
+  const std::int64_t cost = is_elsewhere    ? 0
+                            : line.cost < 0 ? -charge.lowered_by(-line.cost, line.local_usage, charge.cut)
+                                            : line.cost;
+  if (line.local_usage.is_known() && (charge.local_usage.is_known() || !line.local_usage.is_least())) {
     charge.local_usage.take(line.local_usage);
   } else {
     charge.outside = std::max<std::int64_t>(0, charge.outside + cost);
   }
   const std::int64_t used = std::max<std::int64_t>(0, charge.local_usage.most);
   const std::int64_t most = charge.local_usage.is_known() ? used + charge.outside : used;
+  charge.cut += std::max<std::int64_t>(0, charge.cost + cost - most);
   charge.cost = std::clamp<std::int64_t>(charge.cost + cost, 0, most);
   charge.until = std::max(charge.until, line.until);
   if (cost > 0) charge.since_us = std::min(charge.since_us, line.charged_us);
@@ -207,23 +218,38 @@ void UnsyncedCharges::enter(std::string_view name, const Line& line, const Limit
 // Call with the book's lock. The charge has been taken. If it is no longer in flight either, Redis has it.
 void UnsyncedCharges::refund_in_flight(const State& state, const Line& line) {
   InFlight* const known = in_flight_.find(state);
-  if (known != nullptr) known->refunds.push_back({line.charged_us, -line.cost});
+  if (known != nullptr) known->refunds.push_back({line.charged_us, -line.cost, line.local_usage});
 }
 
-// Refunds for charges since `since_us`, at most `most`.
-std::int64_t UnsyncedCharges::InFlight::take_refunds(std::int64_t since_us, std::int64_t most) {
+// The refunds of this charge, at most all of it.
+std::int64_t UnsyncedCharges::InFlight::take_refunds(const UnsyncedCharge& charge, std::int64_t& cut_left) {
   std::int64_t taken = 0;
   for (Refund& refund : refunds) {
-    if (refund.charged_us >= since_us) taken += std::exchange(refund.cost, 0);
+    if (refund.charged_us < charge.since_us) continue;
+    taken += charge.lowered_by(std::exchange(refund.cost, 0), refund.after, cut_left);
   }
   std::erase_if(refunds, [](const Refund& one) { return one.cost == 0; });
-  return std::min(taken, most);
+  return std::min(taken, charge.cost);
+}
+
+// lowered_by()
+//
+// How much of a refund is still to be subtracted from the cost. If `local_usage` is of a later change, it included the
+// refund, and may have cut the cost by it. If nothing was used after the refund, it is unknown how much was refunded,
+// but all earlier charges are cut.
+std::int64_t UnsyncedCharge::lowered_by(std::int64_t refund, const LocalUsage& after, std::int64_t& cut_left) const {
+  if (!after.is_known() || !local_usage.is_known() || local_usage.is_before(after)) return refund;
+  if (after.most == 0) return 0;
+  const std::int64_t subtracted = std::min(refund, cut_left);
+  cut_left -= subtracted;
+  return refund - subtracted;
 }
 
 // Removes the key under every period.
 void UnsyncedCharges::forget(KeyMark mark) {
   const std::lock_guard lock(mutex_);
   enter_all();
+  epoch_.fetch_add(1);
   book_.erase_if([&](const auto& one) { return one.key.mark == mark; });
   in_flight_.erase_if([&](const auto& one) { return one.key.mark == mark; });
   keys_.store(book_.size());
@@ -237,7 +263,9 @@ void UnsyncedCharges::doubt(const KnownKey& key, const Limit& limit, std::int64_
 
 // Call with the book's lock.
 void UnsyncedCharges::send(const State& state, std::int64_t cost, Micros until) {
-  InFlight& sent = *in_flight_.insert(state, {}).first;
+  const auto [place, is_new] = in_flight_.insert(state, {});
+  InFlight& sent = *place;
+  if (is_new) sent.epoch = epoch();
   sent.cost += cost;
   sent.until = std::max(sent.until, until);
   in_flight_keys_.store(in_flight_.size());
@@ -260,6 +288,7 @@ std::vector<UnsyncedCharge> UnsyncedCharges::take(std::size_t most) {
   while (book_.size() > 0 && out.size() < most) {
     auto& [state, charge] = book_.entries()[taken_++ % book_.size()];  // in rotation, so that none waits forever
     out.push_back(std::move(charge));
+    out.back().epoch = epoch();
     send(state, out.back().cost, out.back().until);
     book_.erase(state);
   }
@@ -279,6 +308,7 @@ std::optional<UnsyncedCharge> UnsyncedCharges::take_one(const KnownKey& key, con
   if (known == nullptr) return {};
   std::optional<UnsyncedCharge> out = std::move(*known);
   book_.erase(state);
+  out->epoch = epoch();
   send(state, out->cost, out->until);
   keys_.store(book_.size());
   return out;
@@ -288,9 +318,10 @@ void UnsyncedCharges::settle(const UnsyncedCharge& charge, bool is_written) {
   const std::lock_guard lock(mutex_);
   const State state = state_of(charge.mark, charge.limit);
   InFlight* const sent = in_flight_.find(state);
-  if (sent == nullptr) return;
+  if (sent == nullptr || charge.epoch < sent->epoch) return;  // the key was reset
   sent->cost -= charge.cost;
-  const std::int64_t refunded = sent->take_refunds(charge.since_us, charge.cost);
+  std::int64_t cut = charge.cut;
+  const std::int64_t refunded = sent->take_refunds(charge, cut);
   if (sent->cost <= 0) in_flight_.erase(state);
   if (!is_written && charge.cost > refunded) {
     UnsyncedCharge& known =
@@ -298,6 +329,7 @@ void UnsyncedCharges::settle(const UnsyncedCharge& charge, bool is_written) {
     if (charge.local_usage.is_known()) known.local_usage.take(charge.local_usage);
     if (charge.limit.capacity > known.limit.capacity) known.limit = charge.limit;
     known.cost += charge.cost - refunded;
+    known.cut += cut;
     known.outside += charge.local_usage.is_known() ? charge.outside : charge.cost;
     known.until = std::max(known.until, charge.until);
     known.since_us = std::min(known.since_us, charge.since_us);

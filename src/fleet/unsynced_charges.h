@@ -30,28 +30,10 @@
 #include "algorithm/limit.h"
 #include "fleet/flat_map.h"
 #include "fleet/key_name.h"
+#include "fleet/local_usage.h"
 #include "weir/verdict.h"
 
 namespace weir::fleet {
-
-// How much of a key was still used on this node, at a time of the monotonic clock.
-struct LocalUsage {
-  std::int64_t most = INT64_MAX;
-  Micros at{0};
-  bool is_refunded = false;  // lower than before, because of a refund
-
-  bool is_known() const { return most != INT64_MAX; }
-  // The later of both counts. Of two charges at nearly the same time, the order is unknown, so the larger count wins.
-  void take(const LocalUsage& other) {
-    constexpr Micros kNearly{100'000};
-    const Micros tolerated = is_refunded || other.is_refunded ? Micros{0} : kNearly;
-    if (!is_known() || other.at - at >= tolerated) {
-      *this = other;
-    } else if (at - other.at < tolerated) {
-      *this = {.most = std::max(most, other.most), .at = std::max(at, other.at)};
-    }
-  }
-};
 
 struct UnsyncedCharge {
   std::string name{};
@@ -62,7 +44,10 @@ struct UnsyncedCharge {
   LocalUsage local_usage{};
   std::int64_t outside = 0;  // the part of `cost` that `local_usage` excludes: it was not charged to this node's share
   std::int64_t since_us = INT64_MAX;  // time of its first charge, by the clock of this node's store, if known
+  std::int64_t cut = 0;               // was admitted, and no longer used: it has recovered or was refunded
+  std::uint64_t epoch = UINT64_MAX;   // when it was taken: see UnsyncedCharges::epoch()
 
+  std::int64_t lowered_by(std::int64_t refund, const LocalUsage& after, std::int64_t& cut_left) const;
   std::string_view key() const { return std::string_view(name).substr(1); }
 };
 
@@ -74,7 +59,8 @@ class UnsyncedCharges {
 
   // The unsynced cost never exceeds what is still used, however much was admitted. The rest has recovered, as it
   // would have in Redis. If several threads report `local_usage`, the latest counts (LocalUsage::take). A charge
-  // without `local_usage` is unsynced in addition. A negative cost is a refund of what was charged at `charged_us`.
+  // without `local_usage` is unsynced in addition. A negative cost is a refund of what was charged at `charged_us`. It
+  // may arrive after charges that were made later.
   void add(const KnownKey& key, const Limit& limit, std::int64_t cost, Micros until, LocalUsage local_usage = {},
            std::int64_t charged_us = 0);
   void forget(KeyMark mark);
@@ -92,6 +78,9 @@ class UnsyncedCharges {
   // `is_written`: Redis has the charge, or this much of its cost. Otherwise it waits again. If the key was reset
   // meanwhile, nothing is unsynced.
   void settle(const UnsyncedCharge& charge, bool is_written);
+  // The number of calls of forget(). A charge that was taken or in doubt before one is not among those in flight after
+  // it.
+  std::uint64_t epoch() const { return epoch_.load(); }
 
   std::size_t size();  // keys
   // False if some may be waiting. Costs nothing.
@@ -124,6 +113,7 @@ class UnsyncedCharges {
     std::string names;                                  // of all lines, concatenated
     std::array<std::uint16_t, kRecent> recent{};        // by mark: a likely line, since most keys repeat
     std::array<std::uint64_t, kMarkBits / 64> marks{};  // a bit for the mark of each line
+    bool has_refunds = false;
 
     bool may_have(KeyMark mark) const;
     void set_mark(KeyMark mark);
@@ -152,7 +142,7 @@ class UnsyncedCharges {
   bool may_have_line(KeyMark mark);
   void enter_lines_of(KeyMark mark);
   void enter_all();
-  void enter(const List& list);
+  void enter(const List& list, bool is_of_refunds);
   void enter(std::string_view name, const Line& line, const Limit& limit);
   void send(const State& state, std::int64_t cost, Micros until);
   void refund_in_flight(const State& state, const Line& line);
@@ -172,14 +162,17 @@ class UnsyncedCharges {
   std::size_t taken_ = 0;  // where the next take() begins
   struct Refund {
     std::int64_t charged_us = 0, cost = 0;
+    LocalUsage after{};
   };
   struct InFlight {
     std::int64_t cost = 0;
     Micros until{0};
+    std::uint64_t epoch = 0;        // at the first of its charges
     std::vector<Refund> refunds{};  // subtracted if it comes back
 
-    std::int64_t take_refunds(std::int64_t since_us, std::int64_t most);
+    std::int64_t take_refunds(const UnsyncedCharge& charge, std::int64_t& cut_left);
   };
+  std::atomic<std::uint64_t> epoch_{0};
   FlatMap<State, InFlight, Hash> in_flight_;
 };
 

@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace weir::fleet {
 namespace {
@@ -126,6 +130,85 @@ TEST_F(UnsyncedChargesTest, CountsRefundsInAnyOrder) {
   EXPECT_EQ(cost_of("c", Micros{11}), 5) << "no refund exceeds what was unsynced";
 }
 
+// Threads read the clock in another order than they charge and refund, and report in any order. What they report are
+// 100 charged, 60 of them refunded, and then 10 charged. All of it may also have been charged to a share that had
+// used 30 before, which Redis has.
+TEST_F(UnsyncedChargesTest, ARefundInAnyOrderLowersNoLaterCharge) {
+  struct Report {
+    std::int64_t cost, used, at_us;
+    RefundCount refunds;
+  };
+  constexpr Report kReports[] = {{100, 100, 1'000, {0, 0}}, {-60, 40, 5'003, {1, 1}}, {10, 50, 5'002, {1, 1}}};
+  for (const std::int64_t before : {0, 30}) {
+    std::array<int, 3> order{0, 1, 2};
+    do {
+      for (const int together : {1, 2, 3}) {  // so many reports are entered at a time
+        UnsyncedCharges unsynced(10);
+        for (int i = 0; i < 3; ++i) {
+          const Report& one = kReports[order[static_cast<std::size_t>(i)]];
+          std::thread([&] {
+            unsynced.add(key("a"), limit_, one.cost, Micros{1'000'000},
+                         {one.used + before, Micros{one.at_us}, one.refunds}, 10);
+          }).join();
+          if (i % together == together - 1) static_cast<void>(unsynced.size());
+        }
+        const auto batch_of = [&](int report) { return (std::ranges::find(order, report) - order.begin()) / together; };
+        const bool is_exact = batch_of(0) <= batch_of(1);  // else the refund is entered first, and lost
+        const std::int64_t cost = unsynced.cost_of(key("a"), limit_, Micros{6'000});
+        EXPECT_GE(cost, 50) << order[0] << order[1] << order[2] << " by " << together << ", before " << before;
+        EXPECT_LE(cost, 50 + (is_exact ? 0 : before)) << order[0] << order[1] << order[2] << " by " << together;
+      }
+    } while (std::ranges::next_permutation(order).found);
+  }
+}
+
+// A charge overlaps with a refund, so it may have been made before or after it. And a refund that leaves nothing used
+// says nothing about how much was refunded.
+TEST_F(UnsyncedChargesTest, ARefundOfUnknownOrderOrSizeLowersNoLaterCharge) {
+  const auto cost_after = [&](std::vector<std::pair<std::int64_t, LocalUsage>> reports) {
+    UnsyncedCharges unsynced(10);
+    for (const auto& [cost, usage] : reports) unsynced.add(key("a"), limit_, cost, Micros{50}, usage, 10);
+    return unsynced.cost_of(key("a"), limit_, Micros{6});
+  };
+  const LocalUsage all{100, Micros{1}, {0, 0}}, refunded{40, Micros{2}, {1, 1}};
+  EXPECT_EQ(cost_after({{100, all}, {-60, refunded}, {10, {50, Micros{2}, {0, 1}}}}), 50) << "after it";
+  EXPECT_EQ(cost_after({{90, {90, Micros{1}, {0, 0}}}, {-60, refunded}, {10, {100, Micros{2}, {0, 1}}}}), 40)
+      << "before it";
+  const LocalUsage five{5, Micros{1}, {0, 0}}, none{0, Micros{2}, {1, 1}}, again{5, Micros{3}, {1, 1}};
+  EXPECT_EQ(cost_after({{5, five}, {-20, none}, {5, again}}), 5);
+  EXPECT_EQ(cost_after({{5, five}, {-20, none}}), 0);
+}
+
+// Nothing is left under a lower version of the limit, so at least its capacity is used. This lowers nothing.
+TEST_F(UnsyncedChargesTest, WhatIsLeastUsedLowersNothing) {
+  const Limit low = compile("20/minute").value();
+  unsynced_.add(key("a"), limit_, 50, Micros{50}, {50, Micros{1}, {0, 0}}, 10);
+  unsynced_.add(key("a"), low, -1, Micros{50}, LocalUsage::at_least(20, {1, 1}), 10);
+  EXPECT_EQ(cost_of("a"), 49);
+  unsynced_.add(key("a"), low, 5, Micros{50}, LocalUsage::at_least(20, {2, 2}), 10);
+  EXPECT_EQ(cost_of("a"), 50) << "no more than was used before, and than fits into the lower version";
+  unsynced_.add(key("a"), limit_, 1, Micros{50}, {30, Micros{4}, {2, 2}}, 10);
+  EXPECT_EQ(cost_of("a"), 30) << "the rest has recovered";
+}
+
+// The counts of refunds around changes, on one thread: a change that overlaps with no refund has an exact count.
+TEST(RefundOrder, CountsRefundsThatPrecede) {
+  RefundOrder order;
+  const KeyMark mark{7};
+  const auto count_of = [&](bool is_refund) { return RefundOrder::Change(order, mark, is_refund).end(); };
+  const RefundCount first = count_of(false), refund = count_of(true), later = count_of(false);
+  EXPECT_TRUE(first.is_before(refund) && first.is_exact() && refund.is_exact());
+  EXPECT_TRUE(!refund.is_before(later) && !later.is_before(refund) && later.is_exact()) << "the first of its count";
+  RefundOrder::Change open(order, mark, true);
+  const RefundCount during = count_of(false);
+  EXPECT_FALSE(during.is_exact());
+  static_cast<void>(open.end());
+  EXPECT_FALSE(during.is_before(count_of(false)));
+  EXPECT_TRUE(later.is_before(count_of(true)));
+  { const RefundOrder::Change failed(order, mark, true); }
+  EXPECT_TRUE(count_of(false).is_exact()) << "a refund that failed has ended";
+}
+
 TEST_F(UnsyncedChargesTest, LosesNoChargeOfManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -182,6 +265,23 @@ TEST_F(UnsyncedChargesTest, ARefundLowersNoLaterCharge) {
     EXPECT_EQ(unsynced_cost(unsynced), 3) << "Redis has it, or it waits again";
     add(unsynced, -2, 20);
     EXPECT_EQ(unsynced_cost(unsynced), 1);
+  }
+}
+
+// The key is reset while a charge is in flight. Afterwards a call about the key is in doubt: the outcome of the old
+// charge says nothing about it.
+TEST_F(UnsyncedChargesTest, AResetSeparatesWhatIsInFlight) {
+  for (const bool is_written : {true, false}) {
+    UnsyncedCharges unsynced(10);
+    unsynced.add(key("a"), limit_, 50, Micros{5}, {50, Micros{1}}, 10);
+    const std::vector<UnsyncedCharge> old = unsynced.take(1);
+    ASSERT_EQ(old.size(), 1u);
+    unsynced.forget(key("a").mark);
+    unsynced.doubt(key("a"), limit_, 30);
+    unsynced.settle(old[0], is_written);
+    EXPECT_EQ(unsynced.cost_of(key("a"), limit_, Micros{2}), 30);
+    unsynced.settle({.name = "a", .mark = key("a").mark, .limit = limit_, .cost = 30, .until = Micros{5}}, false);
+    EXPECT_EQ(unsynced.cost_of(key("a"), limit_, Micros{2}), 30) << "it waits to be written";
   }
 }
 
