@@ -184,6 +184,10 @@ Result<Verdict> FleetStore::CrossSlotRequest::share(What what, std::string_view 
     return verdict;
   }
   store_.refund_share(before, {~std::uint32_t{0}, charged_.charged_us});
+  for (const Part& part : parts_) {
+    if (!part.is_left || part.is_here || part.is_spared) continue;
+    for (const std::size_t place : part.places) take_charged(place);
+  }
   auto verdict = store_.fallback_.answer(what, undecided(), id, lasts, now, Booking::none);
   if (!verdict || !verdict->allowed || verdict->repeated) return verdict;
   store_.fallback_.book_all(before, now, Booking::unsynced);
@@ -275,6 +279,7 @@ void FleetStore::CrossSlotRequest::release_here(const Part& part) {
     } else if (charge.cost > 0 && charge.limit->algorithm != Algorithm::concurrency) {
       const std::int64_t charged_us = charged_.has(part.places[i]) ? charged_.charged_us : shared_.here;
       store_.fallback_.refund({&charge, 1}, charged_us, shared_.here, store_.now());
+      take_charged(part.places[i]);
     }
   }
 }
@@ -387,9 +392,13 @@ Result<Verdict> FleetStore::CrossSlotRequest::ask(What what, std::span<const Cha
   if (std::ranges::any_of(parts_, &Part::is_here)) store_.counts_.fallback.add();
   if (what == What::reserve && is_repeated()) {
     release();
+    store_.refund_share(charges, charged_);
     return fail(store::reserved_already());
   }
-  if (takes_permits(what) && (!are_allowed() || is_repeated())) release();
+  if (takes_permits(what) && (!are_allowed() || is_repeated())) {
+    release();
+    store_.refund_share(charges, charged_);  // also of parts that Redis has decided
+  }
   if (what == What::commit) settle();
   auto verdict = merge_verdicts(charges.size());
   if (verdict && is_repeated()) verdict->allowed = true;

@@ -63,12 +63,13 @@ class FleetStore::CrossSlotRequest {
   bool are_allowed() const;
   void release();
   void release_here(const Part& part);
+  void take_charged(std::size_t place) { charged_.places &= ~(std::uint32_t{1} << place); }
   void undo_later(const ScriptRequest& request);
   void settle();
   Result<Verdict> merge_verdicts(std::size_t charges) const;
 
   FleetStore& store_;
-  const ChargedHere charged_;
+  ChargedHere charged_;                        // before, by the share, and not refunded since
   FallbackStore::Moment spared_{}, shared_{};  // when parts were charged here, by decide_from_known() or by share()
   std::vector<Part> parts_;
 };

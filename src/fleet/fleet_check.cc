@@ -119,13 +119,15 @@ std::optional<Verdict> FleetStore::known_denial(std::span<const Charge> charges,
 }
 
 // Decides by this node's share. Reading the clocks overlaps with the prefetches.
-Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking) {
+Result<Decision> FleetStore::check_here(const Charge& charge, Booking booking, FallbackStore::Moment* decided) {
   const table::Name place = fallback_.find(charge);
   const KeyMark mark = KeyMemory::mark_of(place);
   memory_.prefetch(mark);
   const KeyName name(charge);
   counts_.fallback.add();
-  return fallback_.check(charge, place, {name, mark}, fallback_.moment(this->now()), booking);
+  const FallbackStore::Moment now = fallback_.moment(this->now());
+  if (decided != nullptr) *decided = now;
+  return fallback_.check(charge, place, {name, mark}, now, booking);
 }
 
 // Redis did not decide, though it may be healthy. The record of the key decides, else this node's share.
@@ -228,17 +230,20 @@ Result<Decision> FleetStore::take_one(const ScriptRequest& request, KeyMark mark
 }
 
 // After an outage, until all nodes have written their charges back: this node's share decides first, then Redis,
-// which is charged.
+// which is charged. If Redis does not admit the request, the share is refunded.
 Result<Decision> FleetStore::check_both(const Charge& charge) {
   const Handover::Pending pending(handover_);
-  auto here = check_here(charge, Booking::none);
+  FallbackStore::Moment charged{};
+  auto here = check_here(charge, Booking::none, &charged);
   if (!here || !here->allowed || charge.cost == 0) return here;
   Decision decision;
   ScriptRequest request{.charges = {&charge, 1}, .decisions = {&decision, 1}};
   const KeyMemory::Asked asked = count({&charge, 1});
   run_carrying(request, asked);
   if (request.state != State::failed) {
-    return take_one(request, memory_.mark_of(KeyName(charge)), asked, this->now());
+    auto answer = take_one(request, memory_.mark_of(KeyName(charge)), asked, this->now());
+    if (!answer || !answer->allowed) refund_share({&charge, 1}, {1, charged.here});
+    return answer;
   }
   miss({&charge, 1}, asked);
   fallback_.book_all({&charge, 1}, fallback_.moment(this->now()), booking_of(request));
@@ -383,7 +388,11 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
   ScriptRequest request{.charges = charges, .decisions = std::span(decisions).first(charges.size())};
   const KeyMemory::Asked asked = count(charges);
   run_carrying(request, asked);
-  if (request.state != State::failed) return {take(request, asked, this->now())};
+  if (request.state != State::failed) {
+    auto verdict = take(request, asked, this->now());
+    if (!is_newly_admitted(verdict)) refund_share(charges, charged);
+    return {std::move(verdict)};
+  }
   miss(charges, asked);
   counts_.fallback.add();
   fallback_.book_all(charges, fallback_.moment(this->now()), booking_of(request));

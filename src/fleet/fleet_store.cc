@@ -221,6 +221,7 @@ Result<Verdict> FleetStore::decide_together(What what, std::span<const Charge> c
   run_carrying(request, asked);
   if (request.state == State::failed) refund_share(charges, charged);  // the fallback charges it again, with its id
   auto verdict = finish_commit(request, take(request, asked, this->now()));
+  if (request.state != State::failed && !is_newly_admitted(verdict)) refund_share(charges, charged);
   if (!verdict) return verdict;
   if (what == What::reserve && request.state == State::answered && request.ruling == Ruling::repeated) {
     return fail(store::reserved_already());

@@ -137,7 +137,8 @@ class FleetStore final : public store::Store {
   Result<Verdict> finish_commit(const ScriptRequest& request, Result<Verdict> verdict);
   bool is_away() const;
   Result<Decision> check_one(const Charge& charge);
-  Result<Decision> check_here(const Charge& charge, Booking booking = Booking::unsynced);
+  Result<Decision> check_here(const Charge& charge, Booking booking = Booking::unsynced,
+                              FallbackStore::Moment* decided = nullptr);
   Result<Decision> check_both(const Charge& charge);
   Result<Decision> fall_back(const Charge& charge, KeyMark mark, Micros now, Booking booking);
   Result<Verdict> fall_back(const ScriptRequest& request, Micros now);
