@@ -1,11 +1,11 @@
 // The seams of a fleet, mixed at random: a scripted Redis in virtual time, nodes with the store of the program, and
 // after every step the bound of docs/fleet.md, "What can be let through".
 //
-// A seed is a history: checks of one key and of several, reservations and refunds, under two versions of a limit; calls
-// that are lost, answered late, cut off or not sent; calls in flight while others are decided; outages of all nodes and
-// of one, flaps, failovers and restarts. The seed also draws the algorithm, whether Redis is one server or a cluster of
-// two, and whether nodes have a table or a memory that is too small. Redis is the script itself, in Lua. WEIR_SEED=n
-// runs one history.
+// A seed is a history: checks of one key and of several, reservations, settlements and plain refunds, each under one of
+// two versions of a limit; calls that are lost, answered late, cut off or not sent; calls in flight while others are
+// decided; outages of all nodes and of one, flaps, failovers and restarts. The seed also draws the algorithm, whether
+// Redis is one server or a cluster of two, and whether nodes have a table or a memory that is too small. Redis is the
+// script itself, in Lua. WEIR_SEED=n runs one history.
 
 #include <gtest/gtest.h>
 
@@ -134,11 +134,30 @@ class World {
 
   void check(SeamNode& node, std::size_t key, std::int64_t cost, const Limit& limit) {
     const std::string text = name_of(key);
-    const auto decision = node.store->check({.key = text, .limit = &limit, .cost = cost, .family = kFamily});
+    const Charge charge{.key = text, .limit = &limit, .cost = cost, .family = kFamily};
+    const bool is_alone = !node.line->meanwhile && !setting_.is_small;  // nothing else changes its share
+    const auto share_before = is_alone ? share_left(node, charge, key) : std::nullopt;
+    const auto decision = node.store->check(charge);
     if (!decision && setting_.is_small) return;  // its table has no capacity for a log
     ASSERT_TRUE(decision) << decision.error().message;
     pass_time();
     note(key, decision->allowed ? cost : 0);
+    if (!share_before || decision->allowed) return;
+    ASSERT_EQ(share_left(node, charge, key), share_before) << "a denied request changes nothing; " << last_ << told();
+  }
+  // What is left of a node's share; nothing if it does not decide by it.
+  std::optional<std::int64_t> share_left(SeamNode& node, Charge charge, std::size_t key) const {
+    if (!node.is_sharing(key)) return {};
+    charge.cost = 0;
+    const auto seen = node.store->fallback_store().answer(What::look, {&charge, 1}, {}, {}, redis_.now);
+    return seen ? std::optional(seen->decisions[0].remaining) : std::nullopt;
+  }
+  // A plain refund has no time. If it is for more than is used, what remains of it is nowhere.
+  void refund(SeamNode& node, std::size_t key) {
+    if (setting_.is_fast) return;  // it may exceed what has not drained
+    check(node, key, -(1 + draw(3)), some_limit());
+    net_[key] = std::max(0.0, net_[key]);
+    is_exact_[key] = false;
   }
   // Two keys or three; in a cluster each is a part.
   std::vector<std::size_t> some_keys() {
@@ -186,7 +205,7 @@ class World {
     Reservation& made = open_[which];
     std::vector<std::string> names;
     SeamNode& node = *nodes_[made.node];
-    const auto verdict = node.store->commit(charges_of(made.keys, names, limit_, made.used), made.id, 0);
+    const auto verdict = node.store->commit(charges_of(made.keys, names, some_limit(), made.used), made.id, 0);
     const bool is_settled = verdict.has_value();
     for (const std::size_t key : made.keys) {  // parts may be settled though others are not
       const bool is_apart = setting_.is_cluster && !node.line->is_cut[server_of(key)];
@@ -353,8 +372,10 @@ class World {
       }
       reserve(place);
       node.line->fate = Fate::answered;
-    } else if (what < 68) {
+    } else if (what < 67) {
       commit();
+    } else if (what < 68) {
+      refund(node, key);
     } else if (what < 69) {
       check(node, key, 0, some_limit());
     } else if (what < 70) {

@@ -1,11 +1,11 @@
 // The seams of a fleet with a real Redis, mixed at random: after every step, all nodes together have admitted no more
 // than docs/fleet.md, "What can be let through", states for what has happened so far.
 //
-// A seed is a history: checks under two versions of a limit, bursts from several threads, reservations and refunds;
-// Redis stopped, killed and started again with its data, paused by CLIENT PAUSE; nodes cut off from it, nodes whose
-// replies come late, nodes that are restarted, nodes with a table of one page and floods of new keys. The machine
-// decides how it interleaves, so a seed repeats the history, not each moment. fleet_seam_model_test.cc has the same in
-// virtual time. WEIR_SEED=n runs one history, WEIR_TRACE=1 prints its last round.
+// A seed is a history: checks, settlements and plain refunds under two versions of a limit, reservations, bursts from
+// several threads; Redis stopped, killed and started again with its data, paused by CLIENT PAUSE; nodes cut off from
+// it, nodes whose replies come late, nodes that are restarted, nodes with a table of one page and floods of new keys.
+// The machine decides how it interleaves, so a seed repeats the history, not each moment. fleet_seam_model_test.cc has
+// the same in virtual time. WEIR_SEED=n runs one history, WEIR_TRACE=1 prints its last round.
 
 #include <array>
 #include <cstdlib>
@@ -87,6 +87,7 @@ class World : public SeamBound<SeamNode, kKeys> {
     return name_ + std::to_string(key) + "." + std::to_string(generation_[key]);
   }
   std::int64_t count() const { return static_cast<std::int64_t>(nodes_.size()); }
+  const Limit& some_limit() { return draw(4) == 0 ? lower_ : limit_; }
   SeamNode& some_node() { return *nodes_[static_cast<std::size_t>(draw(count()))]; }
 
   // This node's part of what it last heard was left, rounded up; of as many nodes as it last heard of, which are fewer
@@ -156,7 +157,7 @@ class World : public SeamBound<SeamNode, kKeys> {
     const Reservation made = open_[which];
     const std::int64_t used = draw(made.cost + 1);
     const std::string text = name(made.key);
-    const Charge charge{.key = text, .limit = &limit_, .cost = used};
+    const Charge charge{.key = text, .limit = &some_limit(), .cost = used};
     SeamNode& node = *nodes_[made.node];
     const auto verdict = node.node->limiter->commit(made.id, {&charge, 1});
     may_lack_[made.key] = true;
@@ -171,6 +172,18 @@ class World : public SeamBound<SeamNode, kKeys> {
     trace_ += "\n  commit " + std::to_string(used) + " of " + std::to_string(made.cost) + " by " +
               std::string(weir::to_string(verdict->decisions[0].decided_by)) + " net " + std::to_string(net_[made.key]);
     check(node, made.key, 0, limit_);
+  }
+
+  // A plain refund. If its reply is late, Redis may have refunded it, too.
+  void refund(SeamNode& node, std::size_t key) {
+    const std::int64_t cost = 1 + draw(2);
+    begin_again(key);
+    check(node, key, -cost, some_limit());
+    net_[key] = std::max<std::int64_t>(0, net_[key]);
+    once_more_[key] += cost;
+    may_lack_[key] = true;
+    node.heard[key] = 0;  // it knows more, but the test does not
+    check(node, key, 0, limit_);
   }
 
   // Redis is unavailable for all: together they have what each last heard was left, in parts.
@@ -276,8 +289,10 @@ class World : public SeamBound<SeamNode, kKeys> {
       burst(node, key);
     } else if (what < 74) {
       reserve(static_cast<std::size_t>(draw(count())));
-    } else if (what < 79) {
+    } else if (what < 78) {
       commit();
+    } else if (what < 79) {
+      refund(node, key);
     } else if (what < 83) {  // late replies
       node.proxy->set({.replies = {.delay = kDeadline + Micros{draw(20'000)}}});
       for (int i = 0; i < 3; ++i) check(node, key, 1, limit_);
