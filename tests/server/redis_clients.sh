@@ -74,7 +74,7 @@ limit: 1 3 2
 rule: 1 steps 4
 pipeline of 2000: 500 allowed, True
 transaction: [1, 1, 0]
-spoiled: ResponseError: Command # 2 (GET redis-py:spoiled) of pipeline caused error: unknown command 'GET', with args beginning with: 'redis-py:spoiled'  0
+spoiled: ResponseError: unknown command 'GET' 0
 watched: [True]
 deleted: 2
 keys of a command: ['k']"

@@ -47,7 +47,8 @@ for i in range(3):
 print("transaction:", [reply[0] for reply in transaction.execute()])
 transaction.execute_command("THROTTLE", "redis-py:spoiled", 2, 1, 6000)
 transaction.get("redis-py:spoiled")
-print("spoiled:", failure(transaction.execute), client.delete("redis-py:spoiled"))
+spoiled = failure(transaction.execute).replace("Command # 2 (GET redis-py:spoiled) of pipeline caused error: ", "")
+print("spoiled:", spoiled.split(",")[0], client.delete("redis-py:spoiled"))
 with client.pipeline() as watched:
     watched.watch("redis-py:transaction")
     watched.multi()
