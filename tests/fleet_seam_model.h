@@ -49,7 +49,8 @@ struct Redis {
   bool is_cluster = false;
   Micros now{1'000'000'000};
   int calls = 0;
-  std::int64_t now_us() const { return kEpoch_us + now.count(); }
+  Micros behind{0};  // its clock ran back by so much
+  std::int64_t now_us() const { return kEpoch_us + (now - behind).count(); }
   std::size_t server_of(std::string_view name) const {
     return is_cluster ? static_cast<std::size_t>(name.back()) % kServers : 0;
   }
@@ -72,6 +73,7 @@ struct Redis {
 };
 
 // The last answer of Redis to a node about a key.
+inline constexpr std::int64_t kAllUsed = 1'000'000;  // under any version of the limit
 struct Heard {
   std::int64_t used = 0, at_us = 0;
   Micros until{0};  // then it is full again
@@ -127,7 +129,7 @@ struct Line final : fleet::Transport {
       if (doubt->what() == What::undo) return;
       for (std::size_t i = 0; i < decisions.size(); ++i) {
         const fleet::Doubt::Part& part = doubt->parts()[i];
-        if (part.cost > 0) hear(part.key(), part.limit, decisions[i], at);
+        if (part.cost > 0) hear(part.key(), part.limit, decisions[i], at, true);
       }
     });
   }
@@ -136,15 +138,25 @@ struct Line final : fleet::Transport {
       hear(charges[i].key, *charges[i].limit, request.decisions[i], request.decided_us);
     }
   }
-  // If the lower version has nothing left, at least its capacity is used.
-  void hear(std::string_view name, const Limit& limit, const Decision& decision, std::int64_t at_us) {
+  // If a version has nothing left, a higher one may have nothing left, too. A node that knows how much is used keeps
+  // that. An older reply, or one after the clock of Redis ran back, counts only if it is more.
+  void hear(std::string_view name, const Limit& limit, const Decision& decision, std::int64_t at_us,
+            bool is_late = false) {
     const int key = key_of(name);
     if (key < 0) return;
     auto& known = heard[static_cast<std::size_t>(key)];
-    if (known && at_us < known->at_us) return;
-    std::int64_t used = limit.capacity - decision.remaining;
-    if (known && decision.remaining == 0 && known->until > redis.now) used = std::max(used, known->used);
-    known = {used, at_us, redis.now + decision.reset_after};
+    const bool is_older = known && at_us < known->at_us && (is_late || known->at_us - at_us < 1'000'000);
+    if (is_older && decision.reset_after.count() <= known->at_us - at_us) return;
+    std::int64_t used = limit.capacity - decision.remaining, last_us = at_us;
+    Micros until = redis.now + decision.reset_after;
+    const bool does_count = known && known->until > redis.now;
+    if (decision.remaining == 0) used = does_count && known->used >= limit.capacity ? known->used : kAllUsed;
+    if (does_count && (is_older || decision.remaining == 0)) {
+      used = std::max(used, known->used);
+      until = std::max(until, known->until);
+    }
+    if (is_older) last_us = known->at_us;
+    known = {used, last_us, until};
   }
 
   bool is_away() const override { return !redis.is_cluster && is_cut[0]; }

@@ -3,9 +3,9 @@
 //
 // A seed is a history: checks of one key and of several, reservations, settlements and plain refunds, each under one of
 // two versions of a limit; calls that are lost, answered late, cut off or not sent; calls in flight while others are
-// decided; outages of all nodes and of one, flaps, failovers and restarts. The seed also draws the algorithm, whether
-// Redis is one server or a cluster of two, and whether nodes have a table or a memory that is too small. Redis is the
-// script itself, in Lua. WEIR_SEED=n runs one history.
+// decided; outages of all nodes and of one, flaps, failovers and restarts; steps back of Redis's clock. The seed also
+// draws the algorithm, whether Redis is one server or a cluster of two, and whether nodes have a table or a memory that
+// is too small. Redis is the script itself, in Lua. WEIR_SEED=n runs one history.
 
 #include <gtest/gtest.h>
 
@@ -86,11 +86,15 @@ class World {
   double whole_part(const SeamNode& node) const {
     return static_cast<double>(std::max<std::int64_t>(1, fleet::part_of(limit_.capacity, node.rank)));
   }
-  // This node's part of what it last heard was left.
-  double part(const SeamNode& node, std::size_t key) const {
+  // This node's part of what it last heard was left. While Redis answers others, it also knows that of a key whose
+  // record was evicted.
+  double part_alone(const SeamNode& node, std::size_t key) const {
     const std::optional<Heard>& heard = node.line->heard[key];
-    if (!heard || heard->until <= redis_.now || setting_.is_forgetful) return whole_part(node);
+    if (!heard || heard->until <= redis_.now) return whole_part(node);
     return static_cast<double>(fleet::left_of(limit_.capacity, heard->used, node.rank));
+  }
+  double part(const SeamNode& node, std::size_t key) const {
+    return setting_.is_forgetful ? whole_part(node) : part_alone(node, key);
   }
   // A node may decide alone for a moment: other nodes do not know what it admits, nor it what they admit.
   void one_decides(const SeamNode& node) {
@@ -103,10 +107,8 @@ class World {
         ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) +
                                                     static_cast<double>(fleet::part_of(limit_.capacity, node.rank)));
       }
-      const bool can_be_unknown = was_restarted_ || setting_.is_forgetful;
-      const bool is_known = node.line->heard[key] && !setting_.is_forgetful;
-      if (nodes_count_ == 1 && (is_known || !can_be_unknown)) continue;  // the limit, exactly
-      ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) + part(node, key));
+      if (nodes_count_ == 1 && (node.line->heard[key] || !was_restarted_)) continue;  // the limit, exactly
+      ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) + part_alone(node, key));
     }
   }
 
@@ -295,6 +297,12 @@ class World {
     return wide.capacity - decision.remaining;
   }
 
+  // Redis's clock runs back. Not for buckets: they lose what had drained meanwhile, and a write-back that no longer
+  // fits makes the burst larger by less than a permit.
+  void step_clock_back() {
+    if (setting_.algorithm != Algorithm::token_bucket) redis_.behind += Micros{draw(1'000'000)};
+  }
+
   // What the background work does: undos, write-backs, heartbeats.
   void keep(SeamNode& node) {
     if (node.line->is_any_cut()) return turn(node);
@@ -332,6 +340,7 @@ class World {
 
   void step() {
     redis_.now += Micros{1'000 + draw(30'000)};
+    if (draw(50) == 0) step_clock_back();
     pass_time();
     for (const auto& node : nodes_) node->clock->set(Micros{kEpoch_us} + redis_.now);
     const std::size_t place = static_cast<std::size_t>(draw(nodes_count_));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <string>
 
 #include "fleet_seam_model.h"
@@ -22,6 +23,17 @@ class FleetSeamStep : public ::testing::Test {
   int admitted(SeamNode& node, int offered, std::string_view key = "k0") {
     int count = 0;
     for (int i = 0; i < offered; ++i) count += check(node, 1, key).allowed ? 1 : 0;
+    return count;
+  }
+
+  // How many of these checks are admitted, though they cannot be sent.
+  int admitted_unsent(SeamNode& node, int offered, std::string_view key = "k0") {
+    int count = 0;
+    for (int i = 0; i < offered; ++i) {
+      node.line->fate = Fate::unsent;
+      count += check(node, 1, key).allowed ? 1 : 0;
+    }
+    node.line->fate = Fate::answered;
     return count;
   }
 
@@ -103,6 +115,82 @@ TEST_F(FleetSeamStep, AnUnknownKeyInOverloadIsDeniedForAMoment) {
   EXPECT_GT(shed.retry_after, Micros{0});
   EXPECT_LE(shed.retry_after, Micros{100'000}) << "Redis is well";
   EXPECT_EQ(node.store->counts().shed.get(), 1u);
+}
+
+// Calls about four keys are in flight, so a fifth key of their set gets no record. Its call is in flight, too.
+TEST_F(FleetSeamStep, AKeyWithoutARecordInOverloadIsDeniedForAMoment) {
+  SeamNode node(redis_, 0, 1, {.is_forgetful = true});
+  Decision shed;
+  const std::function<void(int)> nest = [&](int depth) {
+    if (depth == 5) {
+      EXPECT_EQ(admitted_unsent(node, 200, "a4"), 0);
+      node.line->fate = Fate::unsent;
+      shed = check(node, 1, "a4");
+      node.line->fate = Fate::answered;
+      return;
+    }
+    node.line->meanwhile = [&nest, depth] { nest(depth + 1); };
+    EXPECT_TRUE(check(node, 100, "a" + std::to_string(depth)).allowed);
+  };
+  nest(0);
+  EXPECT_EQ(shed.decided_by, DecidedBy::overloaded);
+  EXPECT_EQ(admitted_unsent(node, 200, "a4"), 0) << "Redis admitted all";
+}
+
+// Redis is healthy, but checks cannot be sent. The record of a key was evicted: its clients have what the most used of
+// the evicted keys has left.
+TEST_F(FleetSeamStep, AForgottenKeyInOverloadHasNoMoreThanWasLeft) {
+  SeamNode node(redis_, 0, 1, {.is_forgetful = true});
+  const auto forget = [&] {
+    for (int i = 0; i < 40; ++i) EXPECT_TRUE(check(node, 1, "a" + std::to_string(i)).allowed);
+  };
+  EXPECT_EQ(admitted(node, 10, "k1"), 10);
+  forget();
+  int all = 10;
+  for (int i = 0; i < 5; ++i) {  // each time, what was admitted is written back and forgotten
+    all += admitted_unsent(node, 20, "k1");
+    write_back(node);
+    forget();
+  }
+  EXPECT_GE(all, 30) << "a client below half of its limit is served";
+  EXPECT_LE(all + admitted(node, 200, "k1"), 100);
+  forget();
+  EXPECT_EQ(admitted(node, 200, "k0"), 100);
+  forget();
+  EXPECT_EQ(admitted_unsent(node, 200, "k0"), 0);
+  node.line->fate = Fate::unsent;
+  EXPECT_EQ(check(node, 1, "k0").decided_by, DecidedBy::overloaded);
+}
+
+// Redis is healthy, but checks cannot be sent. A server that has just started has not asked about the key yet. It
+// grants its part once, until it is started again.
+TEST_F(FleetSeamStep, ARestartedNodeInOverloadGrantsItsPartOnce) {
+  for (const std::uint32_t nodes : {1u, 2u}) {
+    Redis redis;
+    SeamNode node(redis, 0, nodes);
+    const int part = 100 / static_cast<int>(nodes);
+    EXPECT_EQ(admitted(node, 200), 100);
+    node.start(node.store->close());
+    EXPECT_EQ(admitted_unsent(node, 200), part);
+    write_back(node);
+    EXPECT_EQ(admitted_unsent(node, 200), 0) << "the answer of the write-back is remembered";
+    EXPECT_EQ(admitted(node, 200), 0);
+    node.start(node.store->close());
+    EXPECT_EQ(admitted(node, 1), 0);
+    EXPECT_EQ(admitted_unsent(node, 200), 0) << "it has asked about the key";
+  }
+}
+
+// Redis's clock is set back by half a second. What it reports then looks older than what it reported before.
+TEST_F(FleetSeamStep, AClockOfRedisThatRanBackHidesNothing) {
+  SeamNode other(redis_, 0, 2), node(redis_, 0, 1);
+  EXPECT_TRUE(check(node, 10).allowed);
+  EXPECT_TRUE(check(other, 65).allowed);
+  redis_.behind += Micros{500'000};
+  EXPECT_TRUE(check(node, 5).allowed);
+  EXPECT_EQ(admitted_unsent(node, 200), 20);
+  write_back(node);
+  EXPECT_EQ(admitted(other, 200), 0);
 }
 
 // Redis may admit the call in flight. A check that cannot be sent has the rest, minus what the node admits meanwhile.
@@ -207,6 +295,36 @@ TEST_F(FleetSeamStep, APartThatCannotBeSentHasWhatWasLeft) {
   const auto verdict = node.store->charge(charges, 0);
   ASSERT_TRUE(verdict && verdict->allowed);
   EXPECT_EQ(verdict->decisions[0].remaining, 5) << "the part carries what the node admitted by itself";
+}
+
+// A node with an old plan has heard one thing of a key: nothing is left of 100. Under its new plan of 1000 it knows no
+// more: 1000 may be used.
+TEST_F(FleetSeamStep, ALowerVersionThatIsUsedUpLeavesNothingOfAHigherOne) {
+  for (const Algorithm algorithm : kChecked) {
+    SCOPED_TRACE(to_string(algorithm));
+    const Limit high = limit_of("1000/year", algorithm), low = limit_of("100/year", algorithm);
+    for (const bool is_outage : {false, true}) {
+      Redis redis;
+      SeamNode first(redis, 0, 2), second(redis, 1, 2);
+      const auto ask = [](SeamNode& node, const Limit& limit, std::int64_t cost) {
+        return node.store->check({.key = "k0", .limit = &limit, .cost = cost, .family = 7})->allowed;
+      };
+      EXPECT_TRUE(ask(first, high, 1'000));
+      EXPECT_FALSE(ask(second, low, 1));
+      if (is_outage) {
+        first.cut(0);
+        second.cut(0);
+        EXPECT_FALSE(ask(second, low, 1)) << "the share of the lower version begins first";
+      }
+      for (int i = 0; i < 600; ++i) {
+        if (!is_outage) second.line->fate = Fate::unsent;
+        ASSERT_FALSE(ask(second, high, 1)) << "after " << i << ", outage " << is_outage;
+        if (is_outage) {
+          ASSERT_FALSE(ask(first, high, 1));
+        }
+      }
+    }
+  }
 }
 
 // A write-back counts what was admitted, also beyond the version of the limit that it names.

@@ -308,7 +308,6 @@ std::optional<Decision> FallbackStore::decide_one_from_known(const Charge& charg
         if (booking == Booking::doubt) return unsynced_.doubt(key, *charge.limit, charge.cost);
         unsynced_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit), {}, moment.here);
       });
-  if (spare == KeyMemory::Alone::unknown) return {};
   decision.decided_by = spare == KeyMemory::Alone::busy ? DecidedBy::overloaded : DecidedBy::local;
   return decision;
 }

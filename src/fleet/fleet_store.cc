@@ -139,7 +139,8 @@ void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
     }
     return wake();
   }
-  const KeyMemory::Asked asked = memory_.begin(this->now());
+  KeyMemory::Asked asked = memory_.begin(this->now());
+  asked.is_late = true;
   for (std::size_t i = 0; i < doubt.parts().size(); ++i) {
     const Doubt::Part& part = doubt.parts()[i];
     if (part.cost <= 0) continue;

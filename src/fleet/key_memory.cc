@@ -2,6 +2,7 @@
 #include "fleet/key_memory.h"
 
 #include <bit>
+#include <limits>
 #include <tuple>
 
 #include "algorithm/calendar.h"
@@ -16,6 +17,7 @@ constexpr std::uint64_t kNoAlgorithm = 0xff;  // for a name without an algorithm
 // A denial that ends sooner is not worth caching.
 constexpr Micros kDenialMin{1'000};
 constexpr std::int64_t kOvertakenMax_us = 1'000'000;
+constexpr std::int64_t kFull = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
@@ -55,20 +57,32 @@ KeyMemory::Entry* KeyMemory::find(Set& set, KeyMark mark, const Limit& limit) {
 
 // Evicts the record that recovers first, and one with unsynced charges only if all have; null if calls about all of
 // them are in flight.
-KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark, const Limit& limit) {
+KeyMemory::Entry* KeyMemory::make_room(Set& set, KeyMark mark, const Limit& limit, Micros now) {
   const auto place = std::ranges::min_element(set.entries, {}, [](const Entry& entry) {
-    return std::tuple(entry.calls > 0, entry.unsynced_most > 0, entry.reset_at);
+    return std::tuple(entry.calls > 0, entry.unsynced_most > 0, entry.is_known ? entry.reset_at : Micros{0});
   });
   if (place->calls > 0) return nullptr;
   set.marks[static_cast<std::size_t>(place - set.entries.begin())] = mark;
-  *place = {};
-  place->period = period_of(limit);
+  Entry entry{.period = period_of(limit), .used = set.evicted_used, .reset_at = set.evicted_until};
+  evict(set, *place, now);
+  *place = entry;
   return place;
 }
 
-// Also if the reply was about another version of the limit: what is used stays used.
+// One number for all evicted records of the set: at least what each of their keys had used. A new record starts with
+// it.
+void KeyMemory::evict(Set& set, const Entry& entry, Micros now) {
+  if (!entry.is_known || entry.reset_at <= now) return;
+  if (set.evicted_until <= now) set.evicted_used = 0;
+  set.evicted_used = std::max(set.evicted_used, entry.is_full ? kFull : entry.used);
+  set.evicted_until = std::max(set.evicted_until, entry.reset_at);
+}
+
+// Also if the reply was about another version of the limit: what is used stays used. If nothing was left, a higher
+// version is full, too.
 std::int64_t KeyMemory::remaining_of(const Entry& entry, const Limit& limit, Micros now) {
   if (entry.reset_at <= now) return limit.capacity;
+  if (entry.is_full) return 0;
   return std::max<std::int64_t>(0, limit.capacity - entry.used);
 }
 
@@ -116,30 +130,31 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
   const bool is_new = entry == nullptr;
-  if (is_new) entry = make_room(sets_[set], mark, limit);
-  if (entry == nullptr) return;
-  if ((asked.counted >> place & 1) != 0) end_call(*entry, cost);
-  // A reply that a later one overtook says nothing new. A clock that is further behind belongs to another server. Two
+  end_call(sets_[set], entry, cost, asked, place);
+  if (is_new) entry = make_room(sets_[set], mark, limit, now);
+  if (entry == nullptr) {
+    Entry known;
+    store(known, limit, decision, now);
+    return evict(sets_[set], known, now);
+  }
+  // A reply may be older than the last one: a later one overtook it, or the clock of Redis ran back. What it reports
+  // counts if it is more, unless it has recovered since. A clock that is further behind belongs to another server. Two
   // replies of one call have the same time: the one that leaves less counts.
-  const std::int64_t used = limit.capacity - decision.remaining;
-  const bool is_overtaken =
-      entry->is_known && decided_us < entry->said_us && entry->said_us - decided_us < kOvertakenMax_us;
-  const bool is_beside = entry->is_known && decided_us == entry->said_us && used < entry->used;
-  if (is_overtaken || is_beside) return;
-  const std::uint32_t print = print_of(limit);
-  const bool is_same = entry->limit == print;
-  entry->limit = print;
+  const std::int64_t behind_us = entry->is_known ? entry->said_us - decided_us : -1;
+  const bool is_older = behind_us > 0 && (asked.is_late || behind_us < kOvertakenMax_us);
+  if (is_older && decision.reset_after.count() <= behind_us) return;
+  if (behind_us == 0 && limit.capacity - decision.remaining < entry->used) return;
   if (!is_sharing_.load(std::memory_order_relaxed)) {
     entry->seeded = 0;
   } else if (is_new) {
     entry->seeded = round_.load(std::memory_order_relaxed);  // its share may have begun as a whole one
   }
-  // If nothing is left under this version of the limit, more than its capacity may be used under a higher one.
-  const bool is_more_known = entry->is_known && decision.remaining <= 0 && entry->reset_at > now;
-  entry->used = is_more_known ? std::max(used, entry->used) : used;
-  entry->is_known = true;
-  entry->reset_at = now + decision.reset_after;
+  if (is_older) return store_older(*entry, limit, decision, now);
+  store(*entry, limit, decision, now);
   entry->said_us = decided_us;
+  const std::uint32_t print = print_of(limit);
+  const bool is_same = entry->limit == print;
+  entry->limit = print;
   const bool is_void = dropped_[set % kLocks] > asked.drops || all_dropped_.load() > asked.drops;
   const bool is_kept = !decision.allowed && cost == 1 && decision.remaining == 0 && decision.retry_after != kNever &&
                        decision.retry_after >= kDenialMin && !is_void;
@@ -151,26 +166,66 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   }
 }
 
-void KeyMemory::begin_call(Entry& entry, std::int64_t cost, Asked& asked, std::size_t place) {
+// If nothing is left under this version of the limit, any number of permits may be used under a higher one, unless the
+// record has that number.
+void KeyMemory::store(Entry& entry, const Limit& limit, const Decision& decision, Micros now) {
+  const bool does_count = entry.is_known && entry.reset_at > now;
+  const Micros reset_at = now + decision.reset_after;
+  entry.is_known = true;
+  if (decision.remaining <= 0 && does_count && (entry.is_full || entry.used >= limit.capacity)) {
+    entry.used = std::max(entry.used, limit.capacity);
+    entry.reset_at = std::max(entry.reset_at, reset_at);
+    return;
+  }
+  entry.used = limit.capacity - decision.remaining;
+  entry.is_full = decision.remaining <= 0;
+  entry.reset_at = reset_at;
+}
+
+// Takes what an older reply reports only if that is more.
+void KeyMemory::store_older(Entry& entry, const Limit& limit, const Decision& decision, Micros now) {
+  const Entry last = entry;
+  const bool does_count = last.reset_at > now;
+  if (does_count && decision.remaining > 0 && limit.capacity - decision.remaining <= last.used) return;
+  store(entry, limit, decision, now);
+  if (!does_count) return;
+  entry.is_full = entry.is_full || last.is_full;
+  entry.reset_at = std::max(entry.reset_at, last.reset_at);
+}
+
+void KeyMemory::begin_call(Set& set, Entry& entry, std::int64_t cost, Asked& asked, std::size_t place) {
   const std::uint32_t bit = std::uint32_t{1} << place;
   if (entry.unsynced_most > 0) asked.unsynced_places |= bit;
-  if (entry.calls == UINT16_MAX) return;
+  if (entry.calls == UINT16_MAX) return begin_call(set, cost, asked, place);
   asked.counted |= bit;
   ++entry.calls;
   if (cost > 0) entry.in_flight += cost;
 }
 
-void KeyMemory::end_call(Entry& entry, std::int64_t cost) {
-  if (entry.calls > 0) --entry.calls;
-  if (cost > 0) entry.in_flight = std::max<std::int64_t>(0, entry.in_flight - cost);
-  if (entry.calls == 0) entry.in_flight = 0;
+void KeyMemory::begin_call(Set& set, std::int64_t cost, Asked& asked, std::size_t place) {
+  asked.counted |= std::uint32_t{1} << place;
+  asked.without_record |= std::uint32_t{1} << place;
+  ++set.calls;
+  if (cost > 0) set.in_flight += cost;
+}
+
+// The record of a call that is counted there is never evicted.
+void KeyMemory::end_call(Set& set, Entry* entry, std::int64_t cost, const Asked& asked, std::size_t place) {
+  if ((asked.counted >> place & 1) == 0) return;
+  const auto end = [cost](auto& its) {
+    if (its.calls > 0) --its.calls;
+    if (cost > 0) its.in_flight = std::max<std::int64_t>(0, its.in_flight - cost);
+    if (its.calls == 0) its.in_flight = 0;
+  };
+  if ((asked.without_record >> place & 1) != 0) return end(set);
+  if (entry != nullptr) end(*entry);
 }
 
 void KeyMemory::mark_unsynced(KeyMark mark, const Limit& limit) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
-  if (entry == nullptr) entry = make_room(sets_[set], mark, limit);
+  if (entry == nullptr) entry = make_room(sets_[set], mark, limit, Micros::min());
   if (entry != nullptr) entry->unsynced_most = kSome;
 }
 
@@ -184,7 +239,7 @@ void KeyMemory::miss(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   if ((asked.counted >> place & 1) == 0) return;
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
-  if (Entry* const entry = find(sets_[set], mark, limit)) end_call(*entry, cost);
+  end_call(sets_[set], find(sets_[set], mark, limit), cost, asked, place);
 }
 
 void KeyMemory::set_sharing(bool is_sharing) {

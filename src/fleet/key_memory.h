@@ -12,10 +12,11 @@
 // cached until their wait is over. drop() invalidates a denial early, and keeps what is known to be used. When this
 // node decides by its share of a limit (fallback_store.h), begin_share() starts that share once from what is known.
 //
-// Bounded: sets of four records. The record that recovers first is evicted, but never one with a call in flight. 64
-// bits of a keyed hash replace the names of key_name.h, so that no client can choose two that collide. Time is that
-// of the monotonic clock. Any thread. A lock is held for some tens of nanoseconds, or for as long as the caller's
-// function takes. Tested by key_memory_test.cc.
+// Bounded: sets of four records. The record that recovers first is evicted, but never one with a call in flight. A set
+// remembers the highest use that it evicted: admit_alone() assumes that much of a key without a record. 64 bits of a
+// keyed hash replace the names of key_name.h, so that no client can choose two that collide. Time is that of the
+// monotonic clock. Any thread. A lock is held for some tens of nanoseconds, or for as long as the caller's function
+// takes. Tested by key_memory_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -69,9 +70,11 @@ class KeyMemory {
     Micros at{0};
     std::uint64_t drops = 0;
     std::uint32_t counted = 0;          // bit i: charge i is counted as in flight
+    std::uint32_t without_record = 0;   // bit i: it is counted in its set, because it has no record
+    bool is_late = false;               // its deadline is over, so newer replies may have arrived long ago
     std::uint32_t unsynced_places = 0;  // bit i: its key may have unsynced charges
   };
-  Asked begin(Micros now) const { return {now, drops_.load(), 0, 0}; }
+  Asked begin(Micros now) const { return {.at = now, .drops = drops_.load()}; }
 
   // ask()
   //
@@ -88,14 +91,17 @@ class KeyMemory {
     if (entry == nullptr) {
       const bool may_be_unsynced = is_any_unsynced();
       if (may_be_unsynced) asked.unsynced_places |= std::uint32_t{1} << place;
-      entry = make_room(sets_[set], mark, limit);
-      if (entry == nullptr) return {};
+      entry = make_room(sets_[set], mark, limit, asked.at);
+      if (entry == nullptr) {
+        begin_call(sets_[set], cost, asked, place);
+        return {};
+      }
       if (!may_be_unsynced) entry->unsynced_most = 0;
       if (is_shared) entry->seeded = round_.load(std::memory_order_relaxed);
     } else if (may_cache && cost == 1 && is_caching_.load(std::memory_order_relaxed)) {
       if (const auto denial = denial_of(*entry, limit, asked.at)) return denial;
     }
-    begin_call(*entry, cost, asked, place);
+    begin_call(sets_[set], *entry, cost, asked, place);
     return {};
   }
 
@@ -113,33 +119,30 @@ class KeyMemory {
 
   enum class Alone : std::uint8_t {
     granted,
-    denied,   // not enough is left for this node
-    busy,     // nothing is known, and a call about the key is in flight
-    unknown,  // there is no capacity for a record
+    denied,  // not enough is left for this node
+    busy,    // nothing is known, and a call about the key may be in flight or its record may have been evicted
   };
   // admit_alone()
   //
   // Whether this node can admit a request that Redis did not decide. It can if the cost fits this node's part of what
-  // Redis last said was left, less what is in flight and what is unsynced. A key that this node never asked about
-  // counts as full. unsynced() is called only if it matters. grant(left, reset_at) must add the charge to it.
+  // Redis last said was left, less what is in flight and what is unsynced. If nothing is known of the key, what it may
+  // have used is the highest use that its set has evicted; a key that this node never asked about counts as full if
+  // there is none. unsynced() is called only if it matters. grant(left, reset_at) must add the charge to it.
   template <class Unsynced, class Grant>
   Alone admit_alone(KeyMark mark, const Limit& limit, std::int64_t cost, NodeRank rank, Micros now, Unsynced unsynced,
                     Grant grant) {
-    const std::size_t set = set_of(mark);
-    const std::lock_guard lock(lock_of(set));
-    Entry* entry = find(sets_[set], mark, limit);
-    if (entry == nullptr) {
-      entry = make_room(sets_[set], mark, limit);
-      if (entry == nullptr) return Alone::unknown;
-    }
-    if (!entry->is_known && entry->calls > 0) return Alone::busy;
+    const std::lock_guard lock(lock_of(set_of(mark)));
+    Set& set = sets_[set_of(mark)];
+    Entry* entry = find(set, mark, limit);
+    if (entry == nullptr) entry = make_room(set, mark, limit, now);
+    if (entry == nullptr || (!entry->is_known && (entry->calls > 0 || set.calls > 0))) return Alone::busy;
     const std::int64_t used = limit.capacity - remaining_of(*entry, limit, now);
-    std::int64_t left = left_of(limit.capacity, used, rank) - entry->in_flight;
+    std::int64_t left = left_of(limit.capacity, used, rank) - entry->in_flight - set.in_flight;
     std::int64_t not_in_redis = entry->unsynced_most;
     if (not_in_redis == kSome || left - not_in_redis < cost) not_in_redis = unsynced();
     left -= not_in_redis;
     entry->unsynced_most = capped(left < cost ? not_in_redis : not_in_redis + cost);
-    if (left < cost) return Alone::denied;
+    if (left < cost) return !entry->is_known && used > 0 ? Alone::busy : Alone::denied;
     grant(left - cost, std::max(now, entry->reset_at));
     return Alone::granted;
   }
@@ -147,18 +150,27 @@ class KeyMemory {
   // begin_share()
   //
   // Calls begin(said) for the first request that this node's share decides since Redis last answered, or since
-  // set_sharing(true). Does not call it if nothing is known and nothing is unsynced: then the share starts whole.
+  // set_sharing(true). Does not call it if nothing is known and nothing is unsynced: then the share starts whole. Calls
+  // it again for a higher version of the limit, if nothing was left under the lower one: the higher one is full, too.
   template <class Begin>
   void begin_share(KeyMark mark, const Limit& limit, Micros now, Begin begin) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
     Entry* const entry = find(sets_[set], mark, limit);
     const std::uint16_t round = round_.load(std::memory_order_relaxed);
-    if (entry == nullptr || entry->seeded == round) return;
+    if (entry == nullptr) return;
+    const bool is_full = entry->is_full && entry->reset_at > now;
+    const bool is_higher = is_full && entry->is_share_full && entry->used < limit.capacity;
+    if (entry->seeded == round && !is_higher) return;
     entry->seeded = round;
+    entry->is_share_full = is_full;
+    if (is_full) entry->used = std::max(entry->used, limit.capacity);
     const bool may_be_unsynced = std::exchange(entry->unsynced_most, kSome) > 0;
-    if (entry->is_known || may_be_unsynced)
+    if (entry->is_known) {
       begin(KnownUsage{remaining_of(*entry, limit, now), entry->reset_at, entry->used});
+    } else if (may_be_unsynced) {
+      begin(KnownUsage{.remaining = limit.capacity});
+    }
   }
 
   // set_sharing()
@@ -199,9 +211,11 @@ class KeyMemory {
     std::uint16_t seeded = 0;             // the round in which the share was seeded
     std::uint16_t calls = 0;              // in flight
     std::uint16_t unsynced_most = kSome;  // permits that are unsynced, or kSome
-    bool is_known = false;
-    std::int64_t used = 0;  // as Redis last reported
-    Micros reset_at{0};
+    bool is_known : 1 = false;
+    bool is_full : 1 = false;        // nothing was left, so more than `used` may be used under a higher version
+    bool is_share_full : 1 = false;  // the share was seeded so
+    std::int64_t used = 0;           // as Redis last reported; before that, what an evicted record may have had
+    Micros reset_at{0};              // of that
     Micros denied_until{0};
     std::int64_t said_us = 0;    // Redis's clock at that report
     std::int64_t in_flight = 0;  // permits
@@ -211,12 +225,22 @@ class KeyMemory {
   struct Set {
     std::array<KeyMark, kWays> marks{};  // 0: empty
     std::array<Entry, kWays> entries{};
+    // Of calls that have no record, because calls about all four are in flight.
+    std::int64_t in_flight = 0;  // permits
+    std::uint32_t calls = 0;
+    // Of records that were evicted while they counted.
+    std::int64_t evicted_used = 0;  // the most
+    Micros evicted_until{0};        // when all are full again
   };
 
   static std::uint32_t print_of(const Limit& limit);
   static std::optional<Decision> denial_of(const Entry& entry, const Limit& limit, Micros now);
-  static void begin_call(Entry& entry, std::int64_t cost, Asked& asked, std::size_t place);
-  static void end_call(Entry& entry, std::int64_t cost);
+  static void begin_call(Set& set, Entry& entry, std::int64_t cost, Asked& asked, std::size_t place);
+  static void begin_call(Set& set, std::int64_t cost, Asked& asked, std::size_t place);
+  static void end_call(Set& set, Entry* entry, std::int64_t cost, const Asked& asked, std::size_t place);
+  static void evict(Set& set, const Entry& entry, Micros now);
+  static void store(Entry& entry, const Limit& limit, const Decision& decision, Micros now);
+  static void store_older(Entry& entry, const Limit& limit, const Decision& decision, Micros now);
   static std::int64_t remaining_of(const Entry& entry, const Limit& limit, Micros now);
   std::size_t set_of(KeyMark mark) const { return static_cast<std::uint64_t>(mark) & (sets_.size() - 1); }
   std::mutex& lock_of(std::size_t set) const { return locks_[set % kLocks]; }
@@ -224,7 +248,7 @@ class KeyMemory {
     return static_cast<std::uint32_t>(algorithm::period_print(limit) >> 32);
   }
   static Entry* find(Set& set, KeyMark mark, const Limit& limit);
-  static Entry* make_room(Set& set, KeyMark mark, const Limit& limit);
+  static Entry* make_room(Set& set, KeyMark mark, const Limit& limit, Micros now);
 
   std::array<std::atomic<std::uint64_t>, 2> secret_;
   std::atomic<bool> is_caching_{true};

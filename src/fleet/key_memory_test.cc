@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -239,6 +240,39 @@ TEST_F(KeyMemoryTest, IgnoresAReplyThatALaterOneOvertook) {
   EXPECT_EQ(spare("k", 0), KeyMemory::Alone::granted) << "nothing is in flight";
 }
 
+// The clock of Redis runs back by half a second: its replies look older, but they are not.
+TEST_F(KeyMemoryTest, AnOlderReplyCountsIfItLeavesLess) {
+  const Limit hundred = compile("100/hour").value();
+  const auto note_at = [&](std::int64_t used, std::int64_t said_us, Micros reset) {
+    memory_.note(mark("k"), hundred, 1, {.allowed = true, .limit = 100, .remaining = 100 - used, .reset_after = reset},
+                 said_us, memory_.begin(10 * kSecond), 0, 10 * kSecond);
+  };
+  const auto granted = [&] {
+    std::int64_t count = 0;
+    const auto alone = [&] {
+      return memory_.admit_alone(
+          mark("k"), hundred, 1, {}, 10 * kSecond, [&] { return count; }, [&](std::int64_t, Micros) { ++count; });
+    };
+    while (alone() == KeyMemory::Alone::granted) {
+    }
+    memory_.recount_unsynced(mark("k"), hundred);
+    return count;
+  };
+  note_at(10, 50'000'000, 3'000 * kSecond);
+  note_at(80, 49'500'000, 3'000 * kSecond);
+  EXPECT_EQ(granted(), 20);
+  note_at(70, 49'600'000, 3'000 * kSecond);
+  EXPECT_EQ(granted(), 20) << "it leaves more";
+  note_at(95, 49'700'000, Micros{300'000});
+  EXPECT_EQ(granted(), 20) << "all of it had recovered when the last reply was made";
+  note_at(100, 49'800'000, 3'000 * kSecond);
+  EXPECT_EQ(granted(), 0);
+  note_at(30, 50'000'001, 3'000 * kSecond);
+  EXPECT_EQ(granted(), 70) << "it is newer";
+  note_at(50, 40'000'000, 3'000 * kSecond);
+  EXPECT_EQ(granted(), 50) << "the clock of another server";
+}
+
 // After Redis is back, the share also decides until all nodes have written their charges back.
 TEST_F(KeyMemoryTest, AShareStaysInUseWhileNodesDecideByShares) {
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
@@ -290,6 +324,63 @@ TEST_F(KeyMemoryTest, EvictsNoRecordWithACallInFlight) {
   EXPECT_EQ(spare("busy", 1), KeyMemory::Alone::granted);
 }
 
+// A key whose record was evicted has used at most what evicted records had used.
+TEST_F(KeyMemoryTest, ARecordThatWasEvictedFreesNothing) {
+  using enum KeyMemory::Alone;
+  KeyMemory memory(4, {1, 2});  // one set
+  const auto note = [&](std::string_view name, std::int64_t remaining, Micros reset, Micros now) {
+    memory.note(memory.mark_of(name), limit_, 1,
+                {.allowed = true, .limit = 5, .remaining = remaining, .reset_after = reset}, ++said_us_,
+                memory.begin(now), 0, now);
+  };
+  const auto alone = [&](std::string_view name, std::int64_t cost, Micros now) {
+    return memory.admit_alone(
+        memory.mark_of(name), limit_, cost, {}, now, [] { return 0; }, [](std::int64_t, Micros) {});
+  };
+  EXPECT_EQ(alone("new", 5, kSecond), granted) << "nothing was evicted";
+  note("k", 3, 10 * kSecond, kSecond);
+  for (int i = 0; i < 8; ++i) note("a" + std::to_string(i), 4, 20 * kSecond, kSecond);
+  EXPECT_EQ(alone("k", 4, kSecond), busy);
+  EXPECT_EQ(alone("k", 3, kSecond), granted) << "2 of 5 may be used";
+  note("full", 0, 10 * kSecond, kSecond);
+  for (int i = 8; i < 16; ++i) note("a" + std::to_string(i), 4, 20 * kSecond, kSecond);
+  EXPECT_EQ(alone("full", 1, kSecond), busy);
+  EXPECT_EQ(alone("full", 5, 21 * kSecond), granted) << "all have recovered";
+}
+
+// Calls about four other keys of its set are in flight, so a key gets no record. Its own call may take all permits.
+TEST_F(KeyMemoryTest, AKeyWithoutARecordIsBusyWhileACallIsInFlight) {
+  using enum KeyMemory::Alone;
+  KeyMemory memory(4, {1, 2});  // one set
+  const auto ask = [&](std::string_view name, std::int64_t cost) {
+    KeyMemory::Asked asked = memory.begin(kSecond);
+    EXPECT_FALSE(memory.ask(memory.mark_of(name), limit_, cost, asked, 0, [] { return false; }));
+    return asked;
+  };
+  const auto alone = [&](std::string_view name, std::int64_t cost) {
+    return memory.admit_alone(
+        memory.mark_of(name), limit_, cost, {}, kSecond, [] { return 0; }, [](std::int64_t, Micros) {});
+  };
+  const auto note = [&](std::string_view name, std::int64_t cost, const KeyMemory::Asked& asked) {
+    memory.note(memory.mark_of(name), limit_, cost,
+                {.allowed = true, .limit = 5, .remaining = 4, .reset_after = 9 * kSecond}, ++said_us_, asked, 0,
+                kSecond);
+  };
+  std::array<KeyMemory::Asked, 4> others;
+  for (std::size_t i = 0; i < 4; ++i) others[i] = ask("a" + std::to_string(i), 1);
+  EXPECT_EQ(alone("other", 1), busy) << "no record";
+  const auto first = ask("k", 3), second = ask("k", 1);
+  EXPECT_EQ(alone("k", 1), busy) << "no record";
+  for (std::size_t i = 0; i < 4; ++i) memory.miss(memory.mark_of("a" + std::to_string(i)), limit_, 1, others[i], 0);
+  EXPECT_EQ(alone("k", 1), busy) << "a record, but nothing is known";
+  note("k", 1, second);
+  EXPECT_EQ(alone("k", 2), denied) << "4 are left, and 3 in flight";
+  EXPECT_EQ(alone("k", 1), granted);
+  memory.miss(memory.mark_of("k"), limit_, 3, first, 0);
+  EXPECT_EQ(alone("k", 4), granted) << "nothing is in flight any more";
+  EXPECT_EQ(alone("new", 5), granted);
+}
+
 TEST_F(KeyMemoryTest, KeepsADenialWhenALargerCostIsDenied) {
   note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), 10 * kSecond);
   note("k", limit_, 2, denied(5 * kSecond, 8 * kSecond), 11 * kSecond);
@@ -339,6 +430,27 @@ TEST_F(KeyMemoryTest, ADenialUnderALowerVersionDoesNotLowerWhatIsUsed) {
   EXPECT_EQ(said->used, 6);
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 2, .reset_after = 9 * kSecond}, Micros{0});
   EXPECT_EQ(memory_.guess(mark("k"), limit_, 1, Micros{0})->remaining, 2) << "what is left is exact";
+}
+
+// This is all that the node has heard of the key. A higher version may be used up, too.
+TEST_F(KeyMemoryTest, NothingLeftUnderALowerVersionIsNothingLeftUnderAHigherOne) {
+  const Limit high = compile("50/minute").value();
+  const auto alone = [&](std::string_view name) {
+    return memory_.admit_alone(
+        mark(name), high, 1, {}, kSecond, [] { return 0; }, [](std::int64_t, Micros) {});
+  };
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), Micros{0});
+  EXPECT_EQ(alone("k"), KeyMemory::Alone::denied);
+  EXPECT_EQ(seed("k", limit_)->used, 5);
+  EXPECT_EQ(seed("k", high)->used, 50) << "the share begins again, for the higher version";
+  EXPECT_FALSE(seed("k", high));
+  EXPECT_FALSE(seed("k", limit_));
+  note("k", high, 1, {.allowed = true, .limit = 50, .remaining = 40, .reset_after = 9 * kSecond}, Micros{0});
+  EXPECT_EQ(seed("k", high)->remaining, 40) << "now it knows";
+  note("k", limit_, 1, denied(3 * kSecond, 9 * kSecond), Micros{0});
+  EXPECT_EQ(seed("k", high)->remaining, 40) << "a denial under the lower version agrees with that";
+  note("over", limit_, 1, denied(kSecond / 2, kSecond), Micros{0});
+  EXPECT_EQ(alone("over"), KeyMemory::Alone::granted) << "it is full again";
 }
 
 }  // namespace
