@@ -172,7 +172,7 @@ void KeyMemory::store(Entry& entry, const Limit& limit, const Decision& decision
   const bool does_count = entry.is_known && entry.reset_at > now;
   const Micros reset_at = now + decision.reset_after;
   entry.is_known = true;
-  if (decision.remaining <= 0 && does_count && (entry.is_full || entry.used >= limit.capacity)) {
+  if (decision.remaining <= 0 && reset_at > now && does_count && (entry.is_full || entry.used >= limit.capacity)) {
     entry.used = std::max(entry.used, limit.capacity);
     entry.reset_at = std::max(entry.reset_at, reset_at);
     return;
