@@ -64,6 +64,34 @@ class Crowd {
     EXPECT_TRUE(expected.allowed || !decision->allowed) << name << " at " << now() << ": " << to_string(*decision);
     return {*decision, expected};
   }
+  // A reservation, and its settlement: as above, and what the table refunds the oracle refunds, too.
+  void reserve(const std::string& key, const Rule& rule, std::int64_t cost, std::int64_t lasts_us) {
+    const std::string name = rule.name + "/" + key, id = "id" + std::to_string(++issued_);
+    const Charge charge = rule.charge(name, cost);
+    const auto verdict = store_->reserve({&charge, 1}, id, Micros{lasts_us}, now());
+    ASSERT_TRUE(verdict) << verdict.error().message;
+    auto& oracle = oracles_[name];
+    if (!oracle) oracle = oracle_engine(rule.limit);
+    oracle->change(rule.limit);
+    if (!verdict->allowed) return;
+    EXPECT_TRUE(oracle->check(now(), cost).allowed) << name << " at " << now();
+    open_.push_back({id, name, rule, cost, now(), now() + lasts_us});
+  }
+  // The cost is `percent` of the amount that was reserved; 0 cancels the reservation.
+  void settle(std::size_t which, std::int64_t percent) {
+    if (open_.empty()) return;
+    const Open open = open_[which % open_.size()];
+    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which % open_.size()));
+    const Charge actual = open.rule.charge(open.name, open.cost * percent / 100);
+    const auto settled = store_->commit({&actual, 1}, open.id, now());
+    ASSERT_TRUE(settled || now() >= open.expires_us) << open.name;  // the table rounds its end up
+    if (!settled) return;
+    EXPECT_EQ(settled->reserved[0], open.cost);
+    Engine& oracle = *oracles_[open.name];
+    oracle.change(open.rule.limit);
+    if (actual.cost < open.cost) oracle.refund(now(), open.cost - actual.cost, open.at_us);
+  }
+
   // A new client, which the test does not check again, so it needs no oracle.
   bool flood(const Rule& rule, std::int64_t cost = 1) {
     const std::string name = rule.name + "/flood" + std::to_string(++flood_);
@@ -80,7 +108,13 @@ class Crowd {
   const std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(Micros{kNow});
   std::unique_ptr<store::MemoryStore> store_;
   std::map<std::string, std::unique_ptr<Engine>> oracles_;
-  std::uint64_t flood_ = 0;
+  std::uint64_t flood_ = 0, issued_ = 0;
+  struct Open {
+    std::string id, name;
+    Rule rule;
+    std::int64_t cost, at_us, expires_us;
+  };
+  std::vector<Open> open_;
 };
 
 struct Flood {
@@ -357,7 +391,8 @@ TEST(Eviction, TicketsHaveAQuarterOfTheTable) {
   }
 }
 
-// Whatever comes, in whatever order: several rules, several versions of each, refunds, sweeps, long pauses.
+// Whatever comes, in whatever order: several rules, several versions of each, reservations that are settled early, late
+// or never, negative costs, sweeps, long pauses.
 void mix(std::uint64_t seed, int steps) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 dice(seed);
@@ -378,6 +413,12 @@ void mix(std::uint64_t seed, int steps) {
     const std::int64_t what = pick(dice, 0, 99);
     if (what < 30) {
       crowd.flood(rule, pick(dice, 1, 3));
+    } else if (what < 36) {
+      crowd.reserve("k" + std::to_string(pick(dice, 0, 300)), rule, pick(dice, 1, 3), pick(dice, 1, 200) * kSecond);
+    } else if (what < 42) {
+      crowd.settle(static_cast<std::size_t>(pick(dice, 0, 1'000)), pick(dice, 0, 100));
+    } else if (what < 44) {
+      crowd.check("k" + std::to_string(pick(dice, 0, 300)), rule, -pick(dice, 1, 3));
     } else if (what < 95) {
       crowd.check("k" + std::to_string(pick(dice, 0, 300)), rule, pick(dice, 0, 20) == 0 ? 0 : pick(dice, 1, 3));
     } else if (what < 98) {
