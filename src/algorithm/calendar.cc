@@ -8,7 +8,6 @@
 #include <chrono>
 #include <iterator>
 
-#include "algorithm/calendar_shift.h"
 #include "weir/clock.h"
 
 namespace weir::algorithm {
@@ -77,21 +76,7 @@ Window window_of(CalendarUnit unit, const Zone& zone, std::int64_t now_us) {
 
 }  // namespace
 
-// See calendar_shift.h for what a correction does.
-Window Calendar::window_at(std::int64_t now_us) const {
-  const CalendarShift& shift = ShiftedCalendar::here();
-  if (shift == CalendarShift{}) return window_of(unit_, zone_, now_us);
-  const auto by = [&](std::int64_t shift_us, std::int64_t at_us) {
-    const Window window = window_of(unit_, zone_, std::clamp<std::int64_t>(at_us + shift_us, 0, kTimeEnd - 1));
-    return Window{window.start_us - shift_us, window.end_us - shift_us, window.next_end_us - shift_us};
-  };
-  const Window is = by(shift.now_us, now_us);
-  if (shift.now_us >= shift.before_us) return is;
-  const Window was = by(shift.before_us, shift.since_us);
-  if (now_us < was.end_us) return {was.start_us, was.end_us, by(shift.now_us, was.end_us).next_end_us};
-  if (is.start_us >= was.end_us) return is;
-  return {was.end_us, is.next_end_us, by(shift.now_us, is.next_end_us).end_us};
-}
+Window Calendar::window_at(std::int64_t now_us) const { return window_of(unit_, zone_, now_us); }
 
 std::int64_t Calendar::make_tag(CalendarUnit unit, std::string_view zone_name) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a

@@ -38,7 +38,7 @@ class Calendar {
     return a.unit_ == b.unit_ && a.zone_name_ == b.zone_name_;
   }
 
-  // For now in [0, 2^52).
+  // For now in [0, 2^52), by the calendar's clock: see calendar_shift.h.
   Window window_at(std::int64_t now_us) const;
 
   // tag()

@@ -1,7 +1,15 @@
 // A state file that was created while the wall clock was wrong: its calendars follow the corrected clock, its periods
 // do not move.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "seed.h"
 #include "table/table.h"
 
 namespace weir::table::calendar_time_test {
@@ -12,9 +20,10 @@ constexpr std::int64_t kMidnight = 20'774 * kDay;
 
 class CalendarTime : public ::testing::Test {
  protected:
-  void open(std::int64_t at) {
+  void open(std::int64_t at, const std::string& file = {}) {
     clock_->set(Micros{at});
-    table_ = Table::open({.keys = 1'000, .clock = clock_}).value();
+    table_.reset();
+    table_ = Table::open({.file = file, .keys = 1'000, .clock = clock_}).value();
   }
   std::int64_t now() const { return clock_->now().count(); }
   Decision check(const std::string& key, const Limit& limit, std::int64_t cost = 1) {
@@ -27,8 +36,13 @@ class CalendarTime : public ::testing::Test {
   // The wall clock is `ahead_us` ahead of the table's clock, and the sweep records it.
   void correct(std::int64_t ahead_us) {
     Header& header = table_->region().header();
-    header.created_us = 0;
+    const std::int64_t created = std::exchange(header.created_us, 0);
     note_wall_clock(header, {{1, 2}, now() + ahead_us, now() - header.clock_offset_us});
+    header.created_us = created;
+  }
+  void sweep() {
+    while (!table_->sweep(now(), 128)) {
+    }
   }
 
   const Limit day_{
@@ -63,15 +77,82 @@ TEST_F(CalendarTime, GrantsEachDayOneQuotaWhenTheClockIsSetBack) {
   clock_->advance(Micros{kHour + 10 * 60 * kSecond});
   EXPECT_TRUE(check("b", day_, 10).allowed);
   correct(-40 * 60 * kSecond);  // it is 23:30 of the day before
-  while (!table_->sweep(now(), 128)) {
+  sweep();
+  EXPECT_EQ(check("a", day_).reset_after.count(), 24 * kHour + 30 * 60 * kSecond)
+      << "the current day continues until it truly ends";
+  EXPECT_FALSE(check("b", day_).allowed);
+  clock_->set(Micros{kMidnight + kDay + 40 * 60 * kSecond - 1});
+  EXPECT_FALSE(check("b", day_).allowed);
+  clock_->advance(Micros{1});
+  EXPECT_EQ(check("b", day_).reset_after.count(), 24 * kHour);
+}
+
+// Reported: 10 at 23:50, 10 at 0:30 and 10 at 0:40, all on one true day. Also if the server restarts in between.
+TEST_F(CalendarTime, ASecondCorrectionGivesNoDayAnotherQuota) {
+  constexpr std::int64_t kMinute = 60 * kSecond;
+  const auto folder = std::filesystem::temp_directory_path() / ("weir-calendar-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  for (const std::string& file : {std::string{}, (folder / "state").string()}) {
+    const auto go_to = [&](std::int64_t minutes) {
+      file.empty() ? clock_->set(Micros{kMidnight + minutes * kMinute}) : open(kMidnight + minutes * kMinute, file);
+      sweep();
+    };
+    open(kMidnight - 10 * kMinute, file);
+    EXPECT_TRUE(check("a", day_, 10).allowed);
+    go_to(10);
+    correct(-40 * kMinute);
+    go_to(20);
+    correct(-41 * kMinute);
+    go_to(30);
+    EXPECT_TRUE(check("a", day_, 10).allowed) << "the 17th had begun before the corrections";
+    for (const std::int64_t at : {40, 41, 700, 1'440, 1'480}) {
+      go_to(at);
+      EXPECT_FALSE(check("a", day_).allowed) << at;
+      EXPECT_EQ(check("b", day_, 0).remaining, 10);
+    }
+    go_to(1'481);
+    EXPECT_TRUE(check("a", day_, 10).allowed);
+    EXPECT_EQ(check("a", day_).retry_after.count(), kDay);
   }
-  EXPECT_EQ(check("a", day_).reset_after.count(), 24 * kHour - 10 * 60 * kSecond) << "the current day continues";
-  EXPECT_FALSE(check("b", day_).allowed);
-  clock_->set(Micros{kMidnight + kDay - 1});
-  EXPECT_FALSE(check("b", day_).allowed);
-  clock_->set(Micros{kMidnight + kDay});
-  EXPECT_EQ(check("b", day_).reset_after.count(), 24 * kHour + 40 * 60 * kSecond)
-      << "the next window ends with the true day";
+  table_.reset();
+  std::filesystem::remove_all(folder);
+}
+
+// Keys in a table that is swept all the time. The clock is corrected at random within a day, and then right.
+TEST_F(CalendarTime, NoDayHasTwoQuotasAfterAnyCorrections) {
+  std::mt19937_64 random = test::seeded();
+  for (int round = 0; round < 100 && !HasFailure(); ++round) {
+    open(kMidnight + test::pick(random, 0, kDay));
+    const std::int64_t corrections = test::pick(random, 1, 8);
+    std::int64_t ahead = 0;
+    for (std::int64_t i = 0; i < corrections; ++i) {
+      for (int request = 0; request < 10; ++request) {
+        clock_->advance(Micros{test::pick(random, 0, kDay / 100)});
+        check("k" + std::to_string(test::pick(random, 0, 3)), day_, test::pick(random, 1, 10));
+        sweep();
+      }
+      ahead = test::pick(random, -9 * kHour, 9 * kHour) / kSecond * kSecond;
+      correct(ahead);
+      ahead = calendar_shift(table_->region().header()).now_us;  // not for a small difference
+    }
+    const std::int64_t midnight = (now() + ahead) / kDay * kDay + kDay - ahead;
+    for (std::int64_t day = 0; day < 3; ++day) {
+      std::map<std::string, std::int64_t> admitted;
+      while (now() < midnight + day * kDay) {  // the rest of the day of the last correction
+        check("k" + std::to_string(test::pick(random, 0, 3)), day_, test::pick(random, 1, 10));
+        clock_->set(Micros{std::min(midnight + day * kDay, now() + test::pick(random, 1, 3 * kHour))});
+        sweep();
+      }
+      while (now() < midnight + (day + 1) * kDay - kHour) {
+        const std::string key = "k" + std::to_string(test::pick(random, 0, 3));
+        const std::int64_t cost = test::pick(random, 1, 10);
+        admitted[key] += check(key, day_, cost).allowed ? cost : 0;
+        clock_->advance(Micros{test::pick(random, 1, kHour)});
+        sweep();
+      }
+      for (const auto& [key, permits] : admitted) EXPECT_LE(permits, 10) << key << " on day " << day;
+    }
+  }
 }
 
 TEST_F(CalendarTime, IgnoresASmallDifference) {

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -40,6 +42,24 @@ std::uint64_t time_namespace() {
 std::int64_t wall_ahead_of(const Header& header) {
   const std::int64_t ahead = __atomic_load_n(&header.wall_ahead_us, __ATOMIC_RELAXED);
   return std::clamp<std::int64_t>(ahead, -kTimeEnd, kTimeEnd);
+}
+
+// Calendars follow the wall clock if it is off by more than the difference between readings. They do not follow a
+// wall clock that was never set since the machine started. `last_us` is the latest time at which calendars were read.
+void note_wall_clock(Header& header, const ClockReading& reading, std::int64_t last_us) {
+  constexpr std::int64_t kSecond = 1'000'000;
+  const std::int64_t time = time_of(header, reading), ahead = reading.wall_us - time;
+  __atomic_store_n(&header.wall_ahead_us, ahead, __ATOMIC_RELAXED);
+  const algorithm::CalendarShift shift = calendar_shift(header);
+  const std::int64_t seconds = (ahead + (ahead < 0 ? -kSecond : kSecond) / 2) / kSecond * kSecond;
+  if (std::abs(seconds - shift.now_us) <= kShiftMin || reading.wall_us < header.created_us) return;
+  using Words = std::array<std::int64_t, algorithm::kCalendarShiftWords>;
+  const auto next = std::bit_cast<Words>(algorithm::corrected(shift, seconds, time, last_us));
+  const std::uint64_t other = load(header.calendar_shift) == 1 ? 2 : 1;
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    __atomic_store_n(&header.calendar_shifts[other - 1][i], next[i], __ATOMIC_RELAXED);
+  }
+  store(header.calendar_shift, other);
 }
 
 auto refuse(std::string message) { return fail(ErrorCode::unavailable, std::move(message)); }
@@ -143,29 +163,20 @@ bool keeps_time(const Header& header, const ClockReading& reading) {
   return time > latest - kSlack && (is_same || time < latest + kSlack || time < by_wall + kSlack);
 }
 
-// Calendars follow the wall clock if it is off by more than the difference between readings. They do not follow a
-// wall clock that was never set since the machine started.
 void note_wall_clock(Header& header, const ClockReading& reading) {
-  constexpr std::int64_t kSecond = 1'000'000;
-  const std::int64_t time = time_of(header, reading), ahead = reading.wall_us - time;
-  __atomic_store_n(&header.wall_ahead_us, ahead, __ATOMIC_RELAXED);
-  const algorithm::CalendarShift shift = calendar_shift(header);
-  const std::int64_t seconds = (ahead + (ahead < 0 ? -kSecond : kSecond) / 2) / kSecond * kSecond;
-  if (std::abs(seconds - shift.now_us) <= kShiftMin || reading.wall_us < header.created_us) return;
-  const std::uint64_t other = (load(header.calendar_shift) + 1) % 2;
-  const std::int64_t next[] = {shift.now_us, seconds, time};
-  for (std::size_t i = 0; i < std::size(next); ++i) {
-    __atomic_store_n(&header.calendar_shifts[other][i], next[i], __ATOMIC_RELAXED);
-  }
-  store(header.calendar_shift, other);
+  note_wall_clock(header, reading, time_of(header, reading));
 }
 
 algorithm::CalendarShift calendar_shift(const Header& header) {
-  const auto& shift = header.calendar_shifts[load(header.calendar_shift) % 2];
-  const auto get = [&](std::size_t i) {  // a damaged file may contain anything
-    return std::clamp<std::int64_t>(__atomic_load_n(&shift[i], __ATOMIC_RELAXED), -kTimeEnd, kTimeEnd);
-  };
-  return {get(0), get(1), get(2)};
+  const std::uint64_t place = load(header.calendar_shift);
+  if (place == 0) return {};
+  static_assert(algorithm::kCalendarShiftWords == std::size(Header{}.calendar_shifts[0]));
+  std::array<std::int64_t, algorithm::kCalendarShiftWords> words;
+  std::ranges::transform(header.calendar_shifts[(place - 1) % 2], words.begin(), [](const std::int64_t& word) {
+    // A damaged file may contain anything.
+    return std::clamp<std::int64_t>(__atomic_load_n(&word, __ATOMIC_RELAXED), -kTimeEnd, kTimeEnd);
+  });
+  return std::bit_cast<algorithm::CalendarShift>(words);
 }
 
 std::int64_t time_at(const Header& header, const ClockReading& reading) {
@@ -174,10 +185,11 @@ std::int64_t time_at(const Header& header, const ClockReading& reading) {
 }
 
 void set_clock(Header& header, const ClockReading& reading) {
+  const std::int64_t last = std::clamp<std::int64_t>(header.latest_us, 0, kTimeEnd - 1);
   header.clock_offset_us = clock_offset_us(reading, header.latest_us);
   header.latest_us = time_of(header, reading);
   header.time_namespace = time_namespace();
-  note_wall_clock(header, reading);
+  note_wall_clock(header, reading, last);
   std::copy(reading.boot_id.begin(), reading.boot_id.end(), header.boot_id);
 }
 

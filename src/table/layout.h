@@ -228,9 +228,10 @@ struct Header {
   alignas(64) std::uint64_t limits_epoch;
   alignas(64) std::uint64_t recycling;  // epoch of its start << 3 | a Recycling
   NumberSet limits_used;                // the numbers found in slots
-  // How far calendars are ahead of the table's time: which of the two is in effect; the other is for the next change.
+  // The clock of calendars: 0 if it was never corrected; else 1 or 2, which of the two is in effect. The other is for
+  // the next change. Each has the members of algorithm::CalendarShift, in their order.
   std::uint64_t calendar_shift;
-  std::int64_t calendar_shifts[2][3];  // before, now, since
+  std::int64_t calendar_shifts[2][18];
 };
 inline constexpr std::uint64_t kHeaderBytes = 4096;
 static_assert(sizeof(Header) <= kHeaderBytes);

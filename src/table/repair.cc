@@ -197,7 +197,9 @@ class Repair {
   }
 
   std::uint64_t spent_summary(const Limit& limit, const Packing& packing) const {
-    return pack_summary({now_, limit.permits}, packing.kind == Kind::fixed);
+    const bool is_fixed = packing.kind == Kind::fixed;
+    return pack_summary({is_fixed ? algorithm::fixed_window_at(limit, now_).end_us - 1 : now_, limit.permits},
+                        is_fixed);
   }
 
   Bits spent_bits(const Limit& limit, const Packing& packing) const {

@@ -201,6 +201,7 @@ Result<Resized> resize(const ResizeOptions& options, const ClockReading& reading
   if (!mapping) return fail(mapping.error());
   Contents old(std::move(*mapping), options.find_calendar, reading);
   const Header& header = old.region().header();
+  const algorithm::ShiftedCalendar shifted(calendar_shift(header));
   const Geometry before{header.pages, header.base_pages, header.arena_lines};
   const auto after = geometry_after(options, before);
   if (!after) return fail(after.error());

@@ -301,8 +301,16 @@ std::optional<Block> SlotReader::block_of(const Word& slot) {
 // The whole count in one charge, at the latest time of any of it.
 Content SlotReader::read_summary(const Known& known, std::uint64_t summary) {
   const Summary floor = unpack_summary(summary);
-  TableCell cell(known.limit);
   const std::int64_t count = std::min(floor.count, known.limit.capacity);
+  if (known.packing.kind == Kind::fixed) {  // a calendar's time is by its own clock
+    const Limit& limit = known.limit;
+    const algorithm::Window window = limit.period_us == 0
+                                         ? limit.calendar->window_at(std::min(floor.at_us, kTimeEnd - 1))
+                                         : algorithm::fixed_window_at(limit, floor.at_us);
+    return Content{
+        known.packing, {}, {}, TableCell(limit, algorithm::FixedWindow{count > 0 ? window.end_us : 0, count})};
+  }
+  TableCell cell(known.limit);
   if (count > 0) cell.commit(known.limit, cell.decide(floor.at_us, count));
   return Content{known.packing, {}, {}, std::move(cell)};
 }

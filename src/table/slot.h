@@ -114,7 +114,7 @@ class SlotReader {
       return algorithm::bucket_debt(unpack_bucket(state), known.limit.rate, now) == 0;
     if (known.packing.kind == Kind::fixed) {
       const algorithm::FixedWindow window = unpack_fixed(state, known.packing);
-      return window.end_us <= now || window.count == 0;
+      return window.count == 0 || algorithm::fixed_window_end(window, known.limit, now) <= now;
     }
     if (known.packing.kind == Kind::compact) {
       return algorithm::sliding_window_roll(unpack_compact(state, known.packing), known.limit.period_us, now).used() ==

@@ -221,6 +221,7 @@ Result<Ruling> Table::charge(std::span<Debit> debits, std::span<Ticket> tickets,
 Result<bool> Table::forget(Algorithm algorithm, std::string_view key, std::int64_t now) {
   auto seat = seats_.sit_down();
   if (!seat) return fail(seat.error());
+  const algorithm::ShiftedCalendar shifted(calendar_shift(region_.header()));
   const Name base = key_name(algorithm, key);
   SlotReader reader(seat->actor(), registry_);
   bool found = false;
