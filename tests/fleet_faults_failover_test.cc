@@ -115,6 +115,34 @@ TEST_F(FleetClusterFaults, SlotsMoveAndNoClientNotices) {
   tell("F08 40 slots moved: " + tally.text());
 }
 
+// Two limits of one client while their slot migrates: the key of one is still on the old server, that of the other is
+// created on the new one. Redis decides, and charges both or none.
+TEST_F(FleetClusterFaults, TwoLimitsOfOneClientAreDecidedByRedisWhileTheirSlotMigrates) {
+  auto nodes = make_nodes(2, url(), with_deadline(kPatient));
+  const std::string client = key_on(0, "client"), first = "{" + client + "}first", second = "{" + client + "}second";
+  const std::string slot = std::to_string(slot_of_key(first));
+  Tally alone, both;
+  for (int i = 0; i < 10; ++i) ask(*nodes[0], first, kYear, alone);
+  EXPECT_EQ(alone.admitted(DecidedBy::strict), 10) << alone.text();
+  const std::uint16_t from = cluster_->master(0).port(), to = cluster_->master(1).port();
+  const std::string from_id = call_redis(from, {"CLUSTER", "MYID"}).text;
+  const std::string to_id = call_redis(to, {"CLUSTER", "MYID"}).text;
+  ASSERT_EQ(call_redis(to, {"CLUSTER", "SETSLOT", slot, "IMPORTING", from_id}).text, "OK");
+  ASSERT_EQ(call_redis(from, {"CLUSTER", "SETSLOT", slot, "MIGRATING", to_id}).text, "OK");
+  const std::vector<Charge> charges{{.key = first, .limit = &kYear}, {.key = second, .limit = &kTen}};
+  for (int i = 0; i < 20; ++i) {
+    const auto verdict = ask(*nodes[static_cast<std::size_t>(i % 2)], charges, both);
+    ASSERT_TRUE(verdict);
+    EXPECT_EQ(verdict->allowed, i < 10) << i;
+  }
+  EXPECT_EQ(both.errors(), 0) << both.error();
+  EXPECT_EQ(both.asked(DecidedBy::local) + both.asked(DecidedBy::overloaded), 0) << both.text();
+  EXPECT_EQ(call_redis(from, {"CLUSTER", "COUNTKEYSINSLOT", slot}).integer, 1);
+  EXPECT_GE(call_redis(to, {"CLUSTER", "COUNTKEYSINSLOT", slot}).integer, 1);
+  EXPECT_EQ(spent(*nodes[1], first, kYear), 20) << "denied requests are charged nowhere";
+  EXPECT_EQ(spent(*nodes[0], second, kTen), 10);
+}
+
 // F09. No server takes over: `on_backend_error` of the rules applies until the master is back.
 TEST_F(FleetClusterFaults, WithoutAMasterAndItsReplicaThePoliciesApply) {
   auto nodes = make_nodes(2, url(), with_deadline(kLong));

@@ -9,13 +9,14 @@
 
 namespace weir::fleet {
 
-// Groups charges by subject, in their order. The part with the id of a request is the last.
+// Groups charges by subject, in their order, or leaves each alone. The part with the id of a request is the last.
 void FleetStore::CrossSlotRequest::divide(What what, std::span<const Charge> charges, std::string_view id,
                                           Micros lasts) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const std::uint32_t tag = redis_tag(subject_of(charges[i].key));
-    const auto same = std::ranges::find_if(
-        parts_, [&](const Part& part) { return redis_tag(subject_of(part.charges[0].key)) == tag; });
+    const auto same = std::ranges::find_if(parts_, [&](const Part& part) {
+      return by_ == By::subject && redis_tag(subject_of(part.charges[0].key)) == tag;
+    });
     Part& part = same != parts_.end() ? *same : parts_.emplace_back();
     part.charges.push_back(charges[i]);
     part.places.push_back(i);

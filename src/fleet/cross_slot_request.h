@@ -1,5 +1,5 @@
-// A request whose charges lie on several servers of a cluster. Each part is charged, and if one part denies, the
-// others are refunded.
+// A request whose charges lie on several servers of a cluster, or in a slot that migrates. Each part is charged, and if
+// one part denies, the others are refunded.
 //
 // This never admits too much, because a part counts from the moment it is charged. A request that arrives
 // between charge and refund may be denied falsely. If the node crashes between the two, the part stays charged until
@@ -24,7 +24,11 @@ namespace weir::fleet {
 
 class FleetStore::CrossSlotRequest {
  public:
-  CrossSlotRequest(FleetStore& store, const ChargedHere& charged) : store_(store), charged_(charged) {}
+  // Each part has the charges of one subject, or one charge: while a slot migrates, its keys are on two servers.
+  enum class By : std::uint8_t { subject, charge };
+
+  CrossSlotRequest(FleetStore& store, const ChargedHere& charged, By by = By::subject)
+      : store_(store), charged_(charged), by_(by) {}
 
   Result<Verdict> ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
   // Returns `denial`, unless Redis admitted a request with this id before. The keys may be on one server or on several.
@@ -70,6 +74,7 @@ class FleetStore::CrossSlotRequest {
 
   FleetStore& store_;
   ChargedHere charged_;                        // before, by the share, and not refunded since
+  const By by_;
   FallbackStore::Moment spared_{}, shared_{};  // when parts were charged here, by decide_from_known() or by share()
   std::vector<Part> parts_;
 };

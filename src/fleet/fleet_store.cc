@@ -218,8 +218,13 @@ Result<Verdict> FleetStore::decide_together(What what, std::span<const Charge> c
                         .lasts = lasts,
                         .decisions = std::span(decisions).first(charges.size()),
                         .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
+  request.may_split = what == What::charge && charges.size() > 1;
   const KeyMemory::Asked asked = is_charged(what) ? count(charges) : memory_.begin(this->now());
   run_carrying(request, asked);
+  if (request.state == State::failed && request.is_torn) {
+    miss(charges, asked);
+    return CrossSlotRequest(*this, charged, CrossSlotRequest::By::charge).ask(what, charges, id, lasts);
+  }
   if (request.state == State::failed) refund_share(charges, charged);  // the fallback charges it again, with its id
   auto verdict = finish_commit(request, take(request, asked, this->now()));
   if (request.state != State::failed && !is_newly_admitted(verdict)) refund_share(charges, charged);

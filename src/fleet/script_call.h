@@ -85,12 +85,14 @@ struct ScriptRequest {
   std::int64_t charged_us = 0;         // undo: a time of Redis's clock
   std::span<Decision> decisions{};     // one element per charge
   std::span<std::int64_t> reserved{};  // commit: one element per charge
+  bool may_split = false;              // if its keys are on two servers, it fails at once, and is sent in parts
   bool is_tied = false;                // goes in the same call as the next request, right before it
 
   // The result. ScriptCall fills in `ruling`, `decisions` and `reserved`; the pipeline fills in the rest.
   Ruling ruling = Ruling::denied;
   State state = State::failed;
   bool is_in_doubt = false;        // it failed, but the server may have executed it
+  bool is_torn = false;            // it failed because its slot migrates: its keys may be on two servers
   std::shared_ptr<Doubt> doubt{};  // of that call, if its outcome may still become known; see Doubt::decide()
   SharedTicket shared{};           // of a write-back that was sent
   std::int64_t decided_us = 0;     // by the server's clock

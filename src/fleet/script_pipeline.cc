@@ -177,7 +177,7 @@ void ScriptPipeline::count_failed(int slot) {
 bool ScriptPipeline::submit(ScriptRequest& request, Requester& requester, Micros now) {
   now_ = std::max(now_, now);
   request.requester = &requester;
-  request.is_retried = request.is_alone = false;
+  request.is_retried = request.is_alone = request.is_torn = false;
   request.slot = slot_of(subject_of(request.charges[0].key));
   request.server = server_of(request.slot);
   if (would_fail(request.slot)) {
@@ -288,7 +288,7 @@ void ScriptPipeline::send_from(Place& place, int slot, bool more_comes) {
                   .deadline = std::min(last, first + kOverrunMax),
                   .reading = redis::Reading::integers,
                   .wants_late = true,
-                  .is_retried = call.requests.size() == 1},
+                  .is_retried = call.requests.size() == 1 && !call.requests[0]->may_split},
                  {this, number});
   }
 }
@@ -491,8 +491,9 @@ void ScriptPipeline::fail(Call& call, const redis::Fault& fault) {
   call.is_given_up = fault.has_late;
   if (call.is_given_up) return give_up(call);
   for (ScriptRequest* const request : std::exchange(call.requests, {})) {
-    ++(is_unsent ? counts_.unsent : counts_.timeouts);
-    request->is_in_doubt = fault.was_sent;
+    request->is_torn = is_between && request->may_split;
+    if (!request->is_torn) ++(is_unsent ? counts_.unsent : counts_.timeouts);
+    request->is_in_doubt = fault.was_sent && !request->is_torn;
     finish(*request, State::failed);
   }
 }
