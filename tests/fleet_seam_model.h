@@ -177,14 +177,16 @@ struct Line final : fleet::Transport {
 struct Setting {
   Algorithm algorithm = Algorithm::fixed_window;
   bool is_fast = false;       // a bucket that refills while the history lasts
+  bool is_short = false;      // a window or log with a period that ends many times while the history lasts
   bool is_cluster = false;    // Redis is a cluster
   bool is_small = false;      // the nodes' tables are small: shares are evicted
   bool is_forgetful = false;  // the nodes' memories of answers are small
   bool is_calm = false;       // only outages of all nodes: almost nothing is admitted beyond the limit
 
   std::string text() const {
-    return std::string(weir::to_string(algorithm)) + (is_fast ? ", fast" : "") + (is_cluster ? ", cluster" : "") +
-           (is_small ? ", small tables" : "") + (is_forgetful ? ", forgetful" : "") + (is_calm ? ", calm" : "");
+    return std::string(weir::to_string(algorithm)) + (is_fast ? ", fast" : "") + (is_short ? ", short" : "") +
+           (is_cluster ? ", cluster" : "") + (is_small ? ", small tables" : "") + (is_forgetful ? ", forgetful" : "") +
+           (is_calm ? ", calm" : "");
   }
 };
 
@@ -216,6 +218,23 @@ struct SeamNode {
     for (std::size_t key = 0; key < kKeys; ++key) {
       if (line->redis.server_of(name_of(key)) == server) store->handover().begin(slot_of(key));
     }
+  }
+  // A heartbeat with these other nodes. A server that has just started also looks for unsynced charges among them.
+  void beat(std::span<const fleet::Handover::Other> others, std::uint64_t beats, Micros wait_max) {
+    const std::int64_t redis_ms = line->redis.now.count() / 1'000;
+    store->fallback_store().set_rank(rank);
+    if (!line->is_any_cut() && is_new) store->handover().meet(others, redis_ms, kBelieved, line->redis.now);
+    store->handover().turn({.is_any_open = line->is_any_cut(),
+                            .is_synced = is_synced(),
+                            .beats = beats,
+                            .redis_ms = redis_ms,
+                            .others = others,
+                            .wait_max = wait_max},
+                           line->redis.now);
+  }
+  void make_report() {
+    report = {line->redis.now.count() / 1'000, store->handover().reports_synced(is_synced(), line->redis.now),
+              rank.rank};
   }
   // Sends the undos that are due, as the background work does.
   void send_undos() {
@@ -262,6 +281,9 @@ struct SeamNode {
   std::unique_ptr<store::MemoryStore> here;
   std::unique_ptr<fleet::FleetStore> store;
   fleet::Handover::Other report{};
+  bool is_new = false;  // it has started after others
+
+  static constexpr Micros kBelieved{5'000'000};
 };
 
 }  // namespace weir::test

@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "fleet_seam_model.h"
 
@@ -83,6 +84,76 @@ TEST_F(FleetSeamStep, WhatANodeCannotKnowStartsWithItsShare) {
   EXPECT_EQ(admitted(node, 200, "k0"), 50) << "never asked about: 100, and its part of 100";
   EXPECT_EQ(admitted(node, 200, "k1"), 50) << "forgotten";
   EXPECT_EQ(admitted(node, 200, "k2"), 5) << "known";
+}
+
+// Two servers admit the limit in an outage, and have written nothing back when a third one starts. It has its part of
+// the limit, although Redis has no charge. When the others have written back, Redis decides alone.
+TEST_F(FleetSeamStep, AServerThatStartsAfterAnOutageHasItsPart) {
+  for (const Algorithm algorithm : kChecked) {
+    SCOPED_TRACE(to_string(algorithm));
+    Redis redis;
+    SeamNode a(redis, 0, 2), b(redis, 1, 2);
+    const Limit sixty = limit_of("60/year", algorithm);
+    const auto admitted = [&](SeamNode& node) {
+      int count = 0;
+      for (int i = 0; i < 100; ++i) count += node.store->check({.key = "k", .limit = &sixty})->allowed ? 1 : 0;
+      return count;
+    };
+    std::uint64_t beats = 0;
+    const auto beat = [&](std::vector<SeamNode*> nodes) {
+      redis.now += Micros{100'000};
+      ++beats;
+      for (SeamNode* const node : nodes) node->make_report();
+      for (SeamNode* const node : nodes) {
+        std::vector<fleet::Handover::Other> others;
+        for (const SeamNode* const other : nodes) {
+          if (other != node) others.push_back(other->report);
+        }
+        node->beat(others, beats, Micros{60'000'000});
+      }
+    };
+    for (SeamNode* const node : {&a, &b}) node->cut(0);
+    EXPECT_EQ(admitted(a) + admitted(b), 60);
+    for (SeamNode* const node : {&a, &b}) node->line->is_cut = {};
+
+    SeamNode c(redis, 2, 3);
+    c.is_new = true;
+    a.rank = {0, 3};
+    b.rank = {1, 3};
+    beat({&a, &b, &c});
+    EXPECT_EQ(admitted(c), 20) << "of 60: its part";
+    EXPECT_EQ(admitted(a) + admitted(b), 0);
+    for (int i = 0; i < 10; ++i) beat({&a, &b, &c});
+    EXPECT_TRUE(c.store->handover().is_on()) << "nothing is written back yet";
+    for (SeamNode* const node : {&a, &b}) write_back(*node);
+    for (int i = 0; i < 4; ++i) beat({&a, &b, &c});
+    for (SeamNode* const node : {&a, &b, &c}) {
+      EXPECT_FALSE(node->store->handover().is_on());
+      EXPECT_EQ(admitted(*node), 0);
+    }
+
+    SeamNode d(redis, 3, 4);
+    d.is_new = true;
+    beat({&a, &b, &c, &d});
+    EXPECT_FALSE(d.store->handover().is_on()) << "all have written back";
+  }
+}
+
+// The others wait until it has written back its charges from before its start.
+TEST_F(FleetSeamStep, AServerThatStartsWithUnsyncedChargesReportsThem) {
+  SeamNode node(redis_, 0, 2);
+  node.make_report();
+  EXPECT_TRUE(node.report.is_synced);
+  node.cut(0);
+  EXPECT_EQ(admitted(node, 40), 40);
+  node.line->is_cut = {};
+  node.start(node.store->close());
+  node.make_report();
+  EXPECT_FALSE(node.report.is_synced);
+  write_back(node);
+  node.make_report();
+  EXPECT_TRUE(node.report.is_synced);
+  EXPECT_EQ(check(node, 0).remaining, 60);
 }
 
 TEST_F(FleetSeamStep, ACheckCarriesTheUnsyncedChargesOfItsKey) {

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "fleet/redis_key.h"
 #include "fleet_faults.h"
 
 namespace weir::test {
@@ -90,6 +91,41 @@ TEST_F(FleetSeam, SharesAndRedisTogetherAdmitTheLimit) {
     EXPECT_EQ(nodes[0]->limiter->peek(key, hundred_)->remaining, 0);
     EXPECT_EQ(nodes[1]->limiter->peek(key + "7", hundred_)->remaining, 97) << "each node has charged one";
   }
+}
+
+// Redis lacks charges of a server that still writes back. The test plays that server: it writes its heartbeats.
+TEST_F(FleetSeam, AServerThatStartsWaitsUntilTheOthersHaveWrittenBack) {
+  const auto beat = [&](std::string_view says) {
+    const auto time = redis({"TIME"});
+    redis({"HSET", fleet::own_key("weir:", "nodes"), "other",
+           time.items[0].text + "000 " + std::string(says) + " weir=1 host=other"});
+  };
+  beat("sync=0");
+  fleet::FleetStoreOptions options = with_deadline(kLong);
+  options.membership.believed = kOrderOfMagnitude;
+  Node node(url(), options);
+  ASSERT_TRUE(until([&] { return node.store->background().membership().has_joined(); }));
+  EXPECT_EQ(node.store->rank().nodes, 2u);
+  EXPECT_EQ(admitted(node, "k", 150), 50) << "its part, and no more";
+  EXPECT_FALSE(node.store->background().is_strict());
+  ASSERT_TRUE(until([&] {
+    beat("sync=1");
+    return is_strict(node);
+  }));
+  EXPECT_EQ(admitted(node, "k", 150), 50) << "Redis decides alone";
+}
+
+// A server that starts finds nobody, and the others return a moment later.
+TEST_F(FleetSeam, AServerThatStartsLooksForOthersThatReturnLater) {
+  fleet::FleetStoreOptions options = with_deadline(kLong);
+  options.membership.believed = kOrderOfMagnitude;
+  Node node(url(), options);
+  ASSERT_TRUE(until([&] { return is_strict(node); })) << "it is alone";
+  EXPECT_EQ(admitted(node, "k", 10), 10);
+  const auto time = redis({"TIME"});
+  redis({"HSET", fleet::own_key("weir:", "nodes"), "other", time.items[0].text + "000 sync=0 weir=1 host=other"});
+  ASSERT_TRUE(until([&] { return !is_strict(node); }));
+  EXPECT_EQ(admitted(node, "k", 150), 45) << "its part of what was left";
 }
 
 TEST_F(FleetSeam, TwoOutagesInARowAdmitTheLimitOnce) {

@@ -70,7 +70,8 @@ class Fleet {
   // wait_until_strict()
   //
   // Blocks until is_strict(), but no longer than `most`. For the start of a service: until the first connection is
-  // established, the fallback decides. Returns false if the time runs out first.
+  // established, the fallback decides, and until the first heartbeat is answered, this node does not know what others
+  // have not written back to Redis yet. Returns false if the time runs out first.
   bool wait_until_strict(Micros most) const noexcept;
 
   FleetStats stats() const noexcept;

@@ -64,17 +64,18 @@ FleetStore::FleetStore(FleetStoreOptions options)
       handover_(memory_),
       backs_(unsynced_, memory_),
       background_(options_.membership, options_.on_invalidation_refused,
-                  {memory_, backs_, unsynced_, unsynced_permits_, fallback_, handover_}, [this] { wake(); }),
-      thread_(options_.transport ? nullptr
-                                 : std::make_unique<ThreadWaiter>(
-                                       options_.target, with_events(pipeline_options(), background_), background_)) {}
+                  {memory_, backs_, unsynced_, unsynced_permits_, fallback_, handover_}, [this] { wake(); }) {
+  if (!kept_.empty()) kept_pending_.emplace(handover_);  // before the first heartbeat
+  if (options_.transport) return;
+  thread_ = std::make_unique<ThreadWaiter>(options_.target, with_events(pipeline_options(), background_), background_);
+}
 
 FleetStore::~FleetStore() {
   if (getpid() != process_) static_cast<void>(thread_.release());  // after a fork: the thread does not exist here
 }
 
 // From here on, marks use the table's secret. The saved state does not say when its charges were made, so a refund
-// does not lower them.
+// does not lower them. Until Redis has them, this node does not report that it is synced.
 void FleetStore::use(store::MemoryStore& here) {
   fallback_.use(here);
   const Micros since = this->now() - wall_->now();
@@ -83,6 +84,7 @@ void FleetStore::use(store::MemoryStore& here) {
     unsynced_.add({charge.name, mark}, charge.limit, charge.cost, charge.until + since, {}, INT64_MAX);
     memory_.mark_unsynced(mark, charge.limit);
   }
+  kept_pending_.reset();
 }
 
 // Ending the thread ends its connections. The outcome of calls in doubt will stay unknown, so this node's own grants

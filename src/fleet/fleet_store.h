@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -158,6 +159,7 @@ class FleetStore final : public store::Store {
   Handover handover_;
   WriteBacks backs_;
   std::vector<UnsyncedCharge> kept_ = options_.kept.charges;  // unsynced charges of the previous process, until use()
+  std::optional<Handover::Pending> kept_pending_;             // while there are some in kept_
   BackgroundWork background_;
   base::FleetCounts counts_;
   std::unique_ptr<ThreadWaiter> thread_;  // the last: it uses all of the above

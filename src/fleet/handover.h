@@ -4,14 +4,13 @@
 //           (KeyMemory::admit_alone()).
 //   away    A circuit breaker is open: this node's share decides, and what it admits is unsynced
 //           (unsynced_charges.h). docs/fleet.md calls this state `share`.
-//   both    The breakers are closed again, but charges of this node or another one are not in Redis yet: a request
-//           must pass this node's share and Redis. It becomes unsynced only if Redis does not answer, and all nodes
-//           together admit no more than their shares.
+//   both    The breakers are closed, but charges of this node or another one are not in Redis yet: a request must pass
+//           this node's share and Redis. It becomes unsynced only if Redis does not answer.
 //
-// From `redis` to `away` when a breaker opens. From `away` to `both` when the last one closes. From `both` to `redis`
-// when this node has written its charges back, and every other live node has reported the same since then. A node waits
-// a minute at most for a live node whose charges cannot be written. In a cluster, only the slots of a server whose
-// breaker has opened are handed over.
+// From `redis` to `away` when a breaker opens, and to `both` when this node starts and meets one with unsynced charges.
+// From `away` to `both` when the last breaker closes. From `both` to `redis` when this node has written its charges
+// back and every other live node has reported the same since. A node waits a minute at most for a live node that cannot
+// write. In a cluster, only the slots of a server whose breaker has opened are handed over.
 //
 // is_on() and concerns() are for any thread and cost one load. begin() is for pipelines, the rest for the store's
 // thread. Tested by handover_test.cc and tests/fleet_seam_test.cc.
@@ -24,6 +23,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "fleet/key_memory.h"
 #include "redis/slot.h"
@@ -77,7 +77,32 @@ class Handover {
   struct Other {
     std::int64_t beat_ms = 0;  // by Redis's clock
     bool is_synced = false;
+    std::uint64_t id = 0;  // a hash of its id
   };
+
+  // meet()
+  //
+  // A node that has just started knows of no outage. `others` are the nodes of a heartbeat that Redis has answered at
+  // `redis_ms`. If one of them may have unsynced charges from before this node's first heartbeat, Redis cannot decide
+  // alone yet. A node that is late may be cut off from Redis: then what it last reported is outdated. After an outage
+  // the others may return a little later, so this node looks for them for as long as a heartbeat is `believed`.
+  void meet(std::span<const Other> others, std::int64_t redis_ms, Micros believed, Micros now) {
+    if (joined_ms_ == 0) {
+      joined_ms_ = redis_ms;
+      new_until_ = now + believed;
+    }
+    if (!is_new(now)) return met_.clear();
+    const std::int64_t late_ms = believed.count() / 2'000;
+    for (const Other& one : others) {
+      if (std::ranges::find(met_, one.id) != met_.end()) continue;
+      if (one.is_synced && one.beat_ms >= joined_ms_) {
+        met_.push_back(one.id);
+      } else if ((!one.is_synced || redis_ms - one.beat_ms > late_ms) && !is_on()) {
+        begin();
+      }
+    }
+  }
+  bool is_new(Micros now) const { return now < new_until_; }
 
   // turn()
   //
@@ -115,8 +140,11 @@ class Handover {
     if (are_synced || now - returned_at_ >= facts.wait_max) end(openings);
   }
 
-  // What this node reports: it has nothing to write back from an outage.
-  bool reports_synced(bool is_synced, Micros now) const { return !is_on() || is_settled(is_synced, now); }
+  // What this node reports: it has nothing to write back from an outage, nor from before its start.
+  bool reports_synced(bool is_synced, Micros now) {
+    was_synced_ = was_synced_ || is_synced;
+    return was_synced_ && (!is_on() || is_settled(is_synced, now));
+  }
 
  private:
   // After this time, a thread that saw the breaker open has recorded its charge.
@@ -143,10 +171,14 @@ class Handover {
   mutable std::mutex mutex_;  // guards openings_, and is_on_ against it
   std::uint64_t openings_ = 0;
   std::uint64_t openings_seen_ = 0;  // the store's thread's, like what follows
+  bool was_synced_ = false;          // once since the start
   bool returned_ = false;            // no breaker has been open since returned_at_
   Micros returned_at_{0};
   std::int64_t returned_ms_ = 0;  // by Redis's clock; 0: not known yet
   std::uint64_t beats_ = 0;
+  std::int64_t joined_ms_ = 0;  // the first heartbeat, by Redis's clock; 0: none is answered yet
+  Micros new_until_{0};
+  std::vector<std::uint64_t> met_;  // nodes that have reported since joined_ms_ that they are synced
 };
 
 }  // namespace weir::fleet

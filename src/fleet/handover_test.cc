@@ -71,6 +71,43 @@ TEST_F(HandoverTest, WaitsAMinuteForALiveNodeThatStillWritesBack) {
   EXPECT_FALSE(handover_.is_on());
 }
 
+// A node that starts after an outage knows nothing of it.
+TEST_F(HandoverTest, BeginsAtAStartIfAnotherNodeMayHaveUnsyncedCharges) {
+  const auto meet = [](std::vector<Handover::Other> others, Micros now = Micros{7'000}) {
+    KeyMemory memory(100, {1, 2});
+    Handover handover(memory);
+    handover.meet(others, 5'000'000, Micros{5'000'000}, Micros{7'000});
+    if (now != Micros{7'000}) handover.meet({{{5'004'000, false, 9}}}, 5'004'000, Micros{5'000'000}, now);
+    return handover.is_on();
+  };
+  EXPECT_FALSE(meet({})) << "it is alone";
+  EXPECT_FALSE(meet({{4'999'990, true, 1}, {4'998'900, true, 2}}));
+  EXPECT_TRUE(meet({{4'999'990, true, 1}, {4'999'990, false, 2}}));
+  EXPECT_TRUE(meet({{4'999'990, true, 1}, {4'997'000, true, 2}})) << "it may be cut off from Redis";
+  EXPECT_TRUE(meet({}, Micros{4'007'000})) << "the other one returns later";
+  EXPECT_TRUE(meet({{4'999'990, true, 9}}, Micros{4'007'000})) << "its report was from before the start";
+  EXPECT_FALSE(meet({{5'000'000, true, 9}}, Micros{4'007'000})) << "what it admits later is not from before the start";
+  EXPECT_FALSE(meet({}, Micros{5'008'000})) << "it has not just started";
+}
+
+TEST_F(HandoverTest, ThatBeganAtAStartEndsWhenTheOthersHaveWrittenBack) {
+  const std::vector<Handover::Other> others{other(true), other(false)};
+  handover_.meet(others, redis_ms_ + 100, Micros{5'000'000}, now_);
+  EXPECT_TRUE(handover_.concerns(7));
+  for (int i = 0; i < 5; ++i) turn(false, true, {other(true), other(false)});
+  EXPECT_TRUE(handover_.is_on());
+  EXPECT_TRUE(handover_.reports_synced(true, now_)) << "it has nothing to write back itself";
+  turn(false, true, {other(true), other(true)});
+  EXPECT_FALSE(handover_.is_on());
+}
+
+// It has unsynced charges from before its start.
+TEST_F(HandoverTest, ReportsThatItIsSyncedWhenItHasBeen) {
+  EXPECT_FALSE(handover_.reports_synced(false, now_));
+  EXPECT_TRUE(handover_.reports_synced(true, now_));
+  EXPECT_TRUE(handover_.reports_synced(false, now_)) << "what it admits while Redis decides is not of an outage";
+}
+
 TEST_F(HandoverTest, ConcernsTheSlotsOfTheServerThatWasDown) {
   handover_.begin(7);
   EXPECT_TRUE(handover_.concerns(7));

@@ -55,7 +55,8 @@ void Membership::turn(Micros now) {
 
 Micros Membership::due() {
   const bool is_joining = !has_joined() && !is_barred() && !is_beat_refused_;
-  if (is_joining || (handover_.is_on() && !is_barred())) beat_at_ = std::min(beat_at_, beat_sent_at_ + kBeatSoon);
+  const bool is_soon = is_joining || handover_.is_on() || handover_.is_new(beat_sent_at_);
+  if (is_soon && !is_barred()) beat_at_ = std::min(beat_at_, beat_sent_at_ + kBeatSoon);
   return beat_at_;
 }
 
@@ -181,14 +182,13 @@ void Membership::read_nodes(const std::vector<resp::Value>& items) {
     clock_skew_us_.store(middle.count() - items[0].integer * 1'000, std::memory_order_relaxed);
     redis_ms_ = items[0].integer;
     ++beats_;
-    has_joined_.store(true, std::memory_order_relaxed);
   }
   add_held(nodes, redis::steady_now());
   others_.clear();
   unsynced_nodes_ = 0;
   for (const FleetNode& node : nodes) {
     if (node.is_self) continue;
-    others_.push_back({redis_ms_ - node.age.count() / 1'000, node.is_synced});
+    others_.push_back({redis_ms_ - node.age.count() / 1'000, node.is_synced, std::hash<std::string>{}(node.id)});
     unsynced_nodes_ += node.is_synced ? 0 : 1;
   }
   std::ranges::sort(nodes, {}, &FleetNode::id);
@@ -202,6 +202,8 @@ void Membership::read_nodes(const std::vector<resp::Value>& items) {
     heard_at_ = redis::steady_now();
   }
   set_rank(rank);
+  handover_.meet(others_, redis_ms_, options_.believed, redis::steady_now());
+  has_joined_.store(true, std::memory_order_release);  // the last: `weir serve` accepts requests now
 }
 
 void Membership::set_description(std::function<std::string()> describe) {

@@ -68,7 +68,8 @@ class Membership final : private redis::Receiver {
   void begin(ScriptPipeline& pipeline);
   // Sends what is due.
   void turn(Micros now);
-  // When the next heartbeat is due. While nodes wait for each other's reports, heartbeats come sooner.
+  // When the next heartbeat is due. Heartbeats come sooner while nodes wait for each other's reports, and after a
+  // start.
   Micros due();
   // Leaves the fleet, so that the others need not wait until the heartbeat expires.
   void leave(Micros now) { beat(now, true); }
@@ -88,7 +89,7 @@ class Membership final : private redis::Receiver {
   std::string refusal() const;
   OtherVersion other_version() const;
   // Whether Redis has ever reported how many nodes there are. Until then this node's share is the whole limit.
-  bool has_joined() const { return has_joined_.load(std::memory_order_relaxed); }
+  bool has_joined() const { return has_joined_.load(std::memory_order_acquire); }
   // Whether it does not join because of servers with another version. A node that has joined stays.
   bool is_barred() const { return is_barred_.load(std::memory_order_relaxed); }
 
