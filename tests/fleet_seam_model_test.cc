@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fleet_seam_model.h"
@@ -29,28 +31,39 @@ struct Reservation {
   std::vector<std::size_t> keys{}, settled{};
   std::string id{};
   std::int64_t cost = 0, used = 0;
+  std::int64_t charged_us = 0;
 };
 
 class World {
  public:
-  explicit World(std::uint64_t seed) : dice_(seed), nodes_count_(static_cast<std::uint32_t>(1 + seed % 3)) {
+  explicit World(std::uint64_t seed) : dice_(seed) {
+    const auto count = static_cast<std::uint32_t>(1 + seed % 3);
     constexpr std::array kAlgorithms{Algorithm::fixed_window, Algorithm::sliding_window, Algorithm::sliding_log,
                                      Algorithm::token_bucket};
     setting_.algorithm = kAlgorithms[static_cast<std::size_t>(draw(4))];
-    setting_.is_fast = setting_.algorithm == Algorithm::token_bucket && draw(2) == 0;
+    const bool is_bucket = setting_.algorithm == Algorithm::token_bucket, is_quick = draw(2) == 0;
+    setting_.is_fast = is_bucket && is_quick;
+    setting_.is_short = !is_bucket && is_quick;
     setting_.is_cluster = draw(2) == 0;
     const std::int64_t size = draw(6);
     setting_.is_small = size == 0;
     setting_.is_forgetful = size == 1;
     setting_.is_calm = draw(3) == 0;
-    limit_ = limit_of(setting_.is_fast ? "600/minute burst 60" : "60/year", setting_.algorithm);
-    low_ = limit_of(setting_.is_fast ? "300/minute burst 30" : "30/year", setting_.algorithm);
+    limit_ = limit_of(setting_.is_fast    ? "600/minute burst 60"
+                      : setting_.is_short ? "60/300ms"
+                                          : "60/year",
+                      setting_.algorithm);
+    low_ = limit_of(setting_.is_fast    ? "300/minute burst 30"
+                    : setting_.is_short ? "30/300ms"
+                                        : "30/year",
+                    setting_.algorithm);
     redis_.is_cluster = setting_.is_cluster;
-    for (std::uint32_t i = 0; i < nodes_count_; ++i) {
-      nodes_.push_back(std::make_unique<SeamNode>(redis_, i, nodes_count_, setting_));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      nodes_.push_back(std::make_unique<SeamNode>(redis_, i, count, setting_));
+      nodes_.back()->make_report();
     }
     ceiling_.fill(static_cast<double>(limit_.capacity));
-    is_exact_.fill(!setting_.is_fast);
+    is_exact_.fill(!setting_.is_fast && !setting_.is_short);
   }
 
   std::string run(int steps) {
@@ -63,12 +76,13 @@ class World {
   }
 
  private:
-  std::string told() const { return " (" + std::to_string(nodes_count_) + " nodes, " + setting_.text() + ")"; }
+  std::string told() const { return " (" + std::to_string(count()) + " nodes, " + setting_.text() + ")"; }
   std::int64_t draw(std::int64_t below) {
     return static_cast<std::int64_t>(dice_() % static_cast<std::uint64_t>(below));
   }
+  std::int64_t count() const { return static_cast<std::int64_t>(nodes_.size()); }
   std::size_t some_key() { return static_cast<std::size_t>(draw(kKeys)); }
-  SeamNode& some_node() { return *nodes_[static_cast<std::size_t>(draw(nodes_count_))]; }
+  SeamNode& some_node() { return *nodes_[static_cast<std::size_t>(draw(count()))]; }
   std::size_t server_of(std::size_t key) const { return redis_.server_of(name_of(key)); }
   // One request in four is of the lower version.
   const Limit& some_limit() { return draw(4) == 0 ? low_ : limit_; }
@@ -98,22 +112,24 @@ class World {
   }
   // A node may decide alone for a moment: other nodes do not know what it admits, nor it what they admit.
   void one_decides(const SeamNode& node) {
+    disturbed_at_ = redis_.now;
     for (std::size_t key = 0; key < kKeys; ++key) {
       // While all nodes decide by shares, a node alone admits no more than its share. But if it has reported that it is
       // synced, the nodes that receive this let Redis decide alone.
       const bool are_on = std::ranges::all_of(nodes_, [&](const auto& one) { return one->is_sharing(key); });
-      if (are_on && (nodes_count_ == 1 || node.line->is_any_cut() || !node.report.is_synced)) continue;
-      if (node.is_sharing(key) && nodes_count_ > 1) {  // by a share that began earlier
+      if (are_on && (count() == 1 || node.line->is_any_cut() || !node.report.is_synced)) continue;
+      if (node.is_sharing(key) && count() > 1) {  // by a share that began earlier
         ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) +
                                                     static_cast<double>(fleet::part_of(limit_.capacity, node.rank)));
       }
-      if (nodes_count_ == 1 && (node.line->heard[key] || !was_restarted_)) continue;  // the limit, exactly
+      if (count() == 1 && (node.line->heard[key] || !was_restarted_)) continue;  // the limit, exactly
       ceiling_[key] = std::max(ceiling_[key], std::max(most(), net_[key]) + part_alone(node, key));
     }
   }
 
-  // A bucket drains.
+  // A bucket drains, and a window passes.
   void pass_time() {
+    if (setting_.is_short) return count_in_window();
     const double since = static_cast<double>((redis_.now - drained_at_).count());
     drained_at_ = redis_.now;
     if (!setting_.is_fast) return;
@@ -122,6 +138,32 @@ class World {
       net_[key] = std::max(0.0, net_[key] - drained);
       if (is_written_back(key)) ceiling_[key] += drained;
     }
+  }
+  // What counts now, by the definition of the algorithm.
+  void count_in_window() {
+    for (std::size_t key = 0; key < kKeys; ++key) {
+      net_[key] = 0;
+      for (const auto& [at_us, permits] : admitted_[key]) net_[key] += static_cast<double>(permits) * weight_of(at_us);
+      net_[key] = std::floor(net_[key] + 1e-6);  // as the algorithm rounds
+    }
+  }
+  double weight_of(std::int64_t at_us) const {
+    const std::int64_t now_us = redis_.now_us(), period_us = limit_.period_us;
+    if (setting_.algorithm == Algorithm::sliding_log) return now_us - at_us < period_us ? 1 : 0;
+    const std::int64_t windows = (now_us - limit_.phase_us) / period_us - (at_us - limit_.phase_us) / period_us;
+    if (windows == 0) return 1;
+    if (setting_.algorithm == Algorithm::fixed_window || windows > 1) return 0;
+    const std::int64_t since_us = (now_us - limit_.phase_us) % period_us;
+    return 1 - static_cast<double>(since_us) / static_cast<double>(period_us);
+  }
+  // When nothing counts anymore that was admitted while a node decided by itself, the limit is the bound again.
+  void forget_disturbances() {
+    if (std::ranges::any_of(nodes_, [](const auto& one) { return one->store->handover().is_on(); })) {
+      disturbed_at_ = redis_.now;
+    }
+    if (!setting_.is_short) return;
+    if (weight_of(kEpoch_us + disturbed_at_.count()) == 0) ceiling_.fill(most());
+    for (auto& some : admitted_) std::erase_if(some, [this](const auto& one) { return weight_of(one.first) == 0; });
   }
   // Unsynced charges drain on a share, while Redis is asked and drains, too.
   bool is_written_back(std::size_t key) const {
@@ -132,7 +174,15 @@ class World {
     return std::ranges::any_of(nodes_, has_unsynced) &&
            std::ranges::any_of(nodes_, [&](const auto& one) { return !one->line->is_cut[server_of(key)]; });
   }
-  void note(std::size_t key, std::int64_t admitted) { net_[key] += static_cast<double>(admitted); }
+  void note(std::size_t key, std::int64_t admitted) { note(key, admitted, redis_.now_us()); }
+  void note(std::size_t key, std::int64_t admitted, std::int64_t at_us) {
+    if (!setting_.is_short) {
+      net_[key] += static_cast<double>(admitted);
+      return;
+    }
+    admitted_[key].emplace_back(at_us, admitted);
+    count_in_window();
+  }
 
   void check(SeamNode& node, std::size_t key, std::int64_t cost, const Limit& limit) {
     const std::string text = name_of(key);
@@ -199,6 +249,7 @@ class World {
     for (const std::size_t key : made.keys) is_exact_[key] = false;
     if (!verdict || !verdict->allowed) return;
     for (const std::size_t key : made.keys) note(key, made.cost);
+    made.charged_us = redis_.now_us();
     open_.push_back(made);
   }
   void commit() {
@@ -212,7 +263,7 @@ class World {
     for (const std::size_t key : made.keys) {  // parts may be settled though others are not
       const bool is_apart = setting_.is_cluster && !node.line->is_cut[server_of(key)];
       if (!is_settled && !is_apart) continue;
-      if (std::ranges::find(made.settled, key) == made.settled.end()) note(key, made.used - made.cost);
+      if (std::ranges::find(made.settled, key) == made.settled.end()) note(key, made.used - made.cost, made.charged_us);
       made.settled.push_back(key);
     }
     if (is_settled) open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
@@ -235,6 +286,7 @@ class World {
       ceiling_[key] = is_mixed ? ceiling_[key] + parts : std::max(ceiling_[key], net_[key] + parts);
     }
     is_outage_ = true;
+    disturbed_at_ = redis_.now;
     for (const auto& node : nodes_) node->cut(server);
   }
   void cut_one(SeamNode& node, std::size_t server) {
@@ -253,6 +305,7 @@ class World {
     }
     redis_.database = snapshot_;
     has_failed_over_ = true;
+    disturbed_at_ = redis_.now;
   }
   // What is in doubt when a node stops is written again.
   void restart(SeamNode& node) {
@@ -311,23 +364,38 @@ class World {
     turn(node);
   }
   void turn(SeamNode& node) {
-    ++beats_;
-    fleet::Handover& handover = node.store->handover();
-    const bool is_cut = node.line->is_any_cut();
-    if (!is_cut) {
-      node.report = {redis_.now.count() / 1'000, handover.reports_synced(node.is_synced(), redis_.now)};
+    if (!node.line->is_any_cut()) {
+      node.make_report();
+      node.rank.nodes = static_cast<std::uint32_t>(count());
     }
     std::vector<fleet::Handover::Other> others;
     for (const auto& other : nodes_) {
       if (other.get() != &node) others.push_back(other->report);
     }
-    handover.turn({.is_any_open = is_cut,
-                   .is_synced = node.is_synced(),
-                   .beats = beats_,
-                   .redis_ms = redis_.now.count() / 1'000,
-                   .others = others,
-                   .wait_max = Micros::max()},
-                  redis_.now);
+    node.beat(others, ++beats_, Micros::max());
+  }
+
+  bool are_all_up() const {
+    return std::ranges::none_of(nodes_, [](const auto& one) { return one->line->is_any_cut(); });
+  }
+  // One more server starts while all reach Redis. It accepts checks after its first heartbeat. Until it has heard from
+  // a server that has unsynced charges, Redis alone decides what it admits.
+  void join() {
+    const auto place = static_cast<std::uint32_t>(count());
+    const bool is_any_sharing =
+        std::ranges::any_of(nodes_, [](const auto& one) { return one->store->handover().is_on(); });
+    SeamNode& node = *nodes_.emplace_back(std::make_unique<SeamNode>(redis_, place, place + 1, setting_));
+    node.clock->set(Micros{kEpoch_us} + redis_.now);
+    node.is_new = true;
+    turn(node);
+    disturbed_at_ = redis_.now;
+    for (std::size_t key = 0; key < kKeys; ++key) {
+      if (node.is_sharing(key)) {
+        ceiling_[key] += whole_part(node);
+      } else if (is_any_sharing) {
+        ceiling_[key] += most();
+      }
+    }
   }
 
   // The next call fails. A connection that breaks leaves a charge in doubt.
@@ -343,11 +411,12 @@ class World {
     if (draw(50) == 0) step_clock_back();
     pass_time();
     for (const auto& node : nodes_) node->clock->set(Micros{kEpoch_us} + redis_.now);
-    const std::size_t place = static_cast<std::size_t>(draw(nodes_count_));
+    const std::size_t place = static_cast<std::size_t>(draw(count()));
     SeamNode& node = *nodes_[place];
     const std::size_t key = some_key();
     std::int64_t what = draw(100);
     const bool is_calm = setting_.is_calm;
+    forget_disturbances();
     if (is_calm && (what == 74 || (what >= 81 && what < 83))) what = 99;
     last_ = "the last step was " + std::to_string(what) + " of node " + std::to_string(place) + ", key " +
             std::to_string(key);
@@ -386,7 +455,7 @@ class World {
     } else if (what < 68) {
       refund(node, key);
     } else if (what < 69) {
-      check(node, key, 0, some_limit());
+      draw(2) == 0 && count() < 4 && are_all_up() ? join() : check(node, key, 0, some_limit());
     } else if (what < 70) {
       make_noise(node);
     } else if (what < 72) {
@@ -432,7 +501,7 @@ class World {
       if (!node->is_synced()) return "a node has unsynced charges at the end";
       if (node->store->handover().is_on()) return "a node still decides by its share at the end";
     }
-    for (std::size_t key = 0; key < kKeys && !has_failed_over_ && !setting_.is_fast; ++key) {
+    for (std::size_t key = 0; key < kKeys && !has_failed_over_ && !setting_.is_fast && !setting_.is_short; ++key) {
       const auto in_redis = static_cast<double>(used(key, redis_.database));
       const double wanted = net_[key];
       if (in_redis < wanted || (is_exact_[key] && in_redis > wanted)) {
@@ -449,7 +518,6 @@ class World {
 
   static constexpr Micros kLasts{3'600'000'000};
   std::mt19937_64 dice_;
-  const std::uint32_t nodes_count_;
   Setting setting_;
   Limit limit_, low_;
   Redis redis_;
@@ -457,7 +525,9 @@ class World {
   std::vector<std::unique_ptr<SeamNode>> nodes_;
   std::array<double, kKeys> net_{}, ceiling_{};
   std::array<bool, kKeys> is_exact_{};  // no charge stays in doubt, and no unused reservation stays charged
+  std::array<std::vector<std::pair<std::int64_t, std::int64_t>>, kKeys> admitted_{};  // when, how many; if is_short
   Micros drained_at_{0};
+  Micros disturbed_at_{0};  // when a node last decided by itself, or could begin to
   std::vector<Reservation> open_;
   std::uint64_t next_id_ = 0, beats_ = 0;
   bool is_outage_ = false, was_restarted_ = false, has_failed_over_ = false;
