@@ -91,7 +91,7 @@ TEST_F(HandoverTest, BeginsAtAStartIfAnotherNodeMayHaveUnsyncedCharges) {
 }
 
 TEST_F(HandoverTest, ThatBeganAtAStartEndsWhenTheOthersHaveWrittenBack) {
-  const std::vector<Handover::Other> others{other(true), other(false)};
+  const std::vector<Handover::Other> others{{redis_ms_ + 100, true, 1}, {redis_ms_ + 100, false, 2}};
   handover_.meet(others, redis_ms_ + 100, Micros{5'000'000}, now_);
   EXPECT_TRUE(handover_.concerns(7));
   for (int i = 0; i < 5; ++i) turn(false, true, {other(true), other(false)});
