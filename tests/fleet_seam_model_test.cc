@@ -351,9 +351,11 @@ class World {
   }
 
   // Redis's clock runs back. Not for buckets: they lose what had drained meanwhile, and a write-back that no longer
-  // fits makes the burst larger by less than a permit.
+  // fits makes the burst larger by less than a permit. Nor for short periods: their windows would not end when the
+  // bound says.
   void step_clock_back() {
-    if (setting_.algorithm != Algorithm::token_bucket) redis_.behind += Micros{draw(1'000'000)};
+    const std::int64_t step = draw(1'000'000);
+    if (setting_.algorithm != Algorithm::token_bucket && !setting_.is_short) redis_.behind += Micros{step};
   }
 
   // What the background work does: undos, write-backs, heartbeats.
