@@ -73,7 +73,7 @@ class FleetStore::CrossSlotRequest {
   Result<Verdict> merge_verdicts(std::size_t charges) const;
 
   FleetStore& store_;
-  ChargedHere charged_;                        // before, by the share, and not refunded since
+  ChargedHere charged_;  // before, by the share, and not refunded since
   const By by_;
   FallbackStore::Moment spared_{}, shared_{};  // when parts were charged here, by decide_from_known() or by share()
   std::vector<Part> parts_;
