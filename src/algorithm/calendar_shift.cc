@@ -33,7 +33,8 @@ Standing standing(const CalendarShift& shift, const Calendar& calendar, std::int
   return {!is_beyond || now_us < marked.end_us, is_beyond, marked};
 }
 
-// Windows that ended between two jumps are then kept too long, never too short.
+// Windows that ended between two jumps are then kept too long, never too short. After a correction backward, a jump may
+// lie within an earlier one.
 void join_closest(std::array<CalendarShift::Jump, 3>& jumps, const CalendarShift::Jump& added) {
   std::array<CalendarShift::Jump, 4> all{jumps[0], jumps[1], jumps[2], added};
   std::size_t closest = 0;
@@ -44,7 +45,8 @@ void join_closest(std::array<CalendarShift::Jump, 3>& jumps, const CalendarShift
   }
   CalendarShift::Jump& first = all[closest];
   const CalendarShift::Jump& second = all[closest + 1];
-  first = {first.from_us, second.to_us, std::min(first.behind_us, second.behind_us)};
+  first = {std::min(first.from_us, second.from_us), std::max(first.to_us, second.to_us),
+           std::min(first.behind_us, second.behind_us)};
   std::move(all.begin() + static_cast<std::ptrdiff_t>(closest) + 2, all.end(),
             all.begin() + static_cast<std::ptrdiff_t>(closest) + 1);
   std::copy_n(all.begin(), jumps.size(), jumps.begin());

@@ -168,6 +168,22 @@ TEST(CalendarShift, AYearForwardAndBackGivesNoYearAnotherQuota) {
   }
 }
 
+// A clock that was a year ahead, and then runs too fast: more corrections forward than are remembered one by one.
+TEST(CalendarShift, ManyCorrectionsForwardForgetNoYear) {
+  const Limit limit = limit_by(CalendarUnit::year);
+  Clock clock;
+  Client client{limit, clock};
+  std::int64_t now = kMidnight;
+  EXPECT_TRUE(client.ask(now, 10).allowed);
+  for (const std::int64_t wrong :
+       {kHour, -kHour, -kDay, 365 * kDay, kSecond, 4 * kSecond, 7 * kSecond, 10 * kSecond, 13 * kSecond, -kDay, kDay}) {
+    clock.correct(wrong, now += kSecond);
+    ASSERT_FALSE(client.ask(now).allowed) << wrong;
+  }
+  clock.correct(0, now += kSecond);
+  EXPECT_EQ(client.ask(now).retry_after.count(), kMidnight + 45 * kDay - now) << "the end of 2026";
+}
+
 // A reservation of the day before is not refunded to the day that a corrected clock has begun.
 TEST(CalendarShift, RefundsOnlyToTheWindowThatWasCharged) {
   const Limit limit = limit_by(CalendarUnit::day);
