@@ -74,7 +74,8 @@ TEST(AnswersText, SaysWhatIsWrong) {
   const std::string hold = "`hold_max` must be a duration from 0s (never delay) to 60s, found ";
   const std::pair<std::string, std::string> cases[] = {
       {"[]",
-       "w:1:10: `answers` must be a map such as {headers: [x-ratelimit, retry-after], deny_status: 403}, found a list"},
+       "w:1:10: `answers` must be a map such as {headers: [x-ratelimit, retry-after], deny_status: 403}, found an "
+       "empty list"},
       {"{header: []}", "w:1:11: unknown key `header`, did you mean `headers`?"},
       {"{headers: [draft-3]}", "w:1:21: `headers`: unknown form 'draft-3', did you mean draft-03?"},
       {"{headers: [no]}",
@@ -93,7 +94,7 @@ TEST(AnswersText, SaysWhatIsWrong) {
       {"{hold_max: 61s}", "w:1:21: " + hold + "'61s'"},
       {"{hold_max: -1s}", "w:1:21: " + hold + "'-1s'"},
       {"{hold_max: 5}", "w:1:21: " + hold + "'5'"},
-      {"{hold_max: []}", "w:1:21: " + hold + "a list"},
+      {"{hold_max: []}", "w:1:21: " + hold + "an empty list"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(said_of(text), message) << text;
 }

@@ -134,7 +134,7 @@ TEST(Quota, ReportsTheColumnOfATypoAndASuggestion) {
       {"100/minute burst=5", 12, "100/minute burst 5"},
       {"100/minute burst", 17, "100/minute burst 100", "missing"},
       {"100 per minute", 5, "100/minute", "'per'"},
-      {"100 / 1 minute", 7, "100/minute", "at once"},
+      {"100 / 1 minute", 7, "100/minute", "directly follow"},
       {"100/5 min", 5, "100/5min"},
       {"100rpm", 1, "100/minute"},
       {"25qps", 1, "25/s"},
