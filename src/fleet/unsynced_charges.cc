@@ -209,8 +209,9 @@ void UnsyncedCharges::enter(std::string_view name, const Line& line, const Limit
   }
   const std::int64_t used = std::max<std::int64_t>(0, charge.local_usage.most);
   const std::int64_t most = charge.local_usage.is_known() ? used + charge.outside : used;
-  charge.cut += std::max<std::int64_t>(0, charge.cost + cost - most);
-  charge.cost = std::clamp<std::int64_t>(charge.cost + cost, 0, most);
+  const std::int64_t wanted = charge.cost + cost;
+  if (wanted > most) charge.cut += wanted - most;
+  charge.cost = std::clamp<std::int64_t>(wanted, 0, most);
   charge.until = std::max(charge.until, line.until);
   if (cost > 0) charge.since_us = std::min(charge.since_us, line.charged_us);
 }
