@@ -19,8 +19,8 @@ std::string never_reason(std::int64_t cost, const Decision& decision) {
 
 std::string advice(std::int64_t cost, const Decision& decision) {
   if (decision.retry_after == kNever) return never_reason(cost, decision);
-  const std::int64_t seconds = seconds_ceil(decision.retry_after);
-  return "Try again in " + std::to_string(seconds) + (seconds == 1 ? " second" : " seconds");
+  // In whole seconds, as in Retry-After.
+  return "Try again in " + wait_text(Micros{seconds_ceil(decision.retry_after) * kMicrosPerSecond});
 }
 
 // Whether a log may have reached its bound on events. A decision does not say which of a log's two bounds was reached.

@@ -51,7 +51,7 @@ TEST(CheckAnswer, Is429WithAProblemAndAMessage) {
   EXPECT_EQ(answer.body,
             "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Quota exceeded\","
             "\"status\":429,\"detail\":\"The request costs 2 and 1 of 50 remain.\","
-            "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 12 seconds\","
+            "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 12 s\","
             "\"violated-policies\":[\"default\"],\"allowed\":false,\"limit\":50,\"remaining\":1,"
             "\"reset_after\":15,\"retry_after\":11.1,\"delay\":0}\n");
   EXPECT_TRUE(has_retry_after(answer));
@@ -66,13 +66,13 @@ TEST(CheckAnswer, DoesNotCallALimitUsedUpThatCannotBeChecked) {
       answer.body.starts_with("{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\","
                               "\"title\":\"Limit cannot be checked\",\"status\":429,"
                               "\"detail\":\"The limit cannot be checked now; requests are denied until it can be.\","
-                              "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 1 second\","))
+                              "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 1 s\","))
       << answer.body;
 }
 
 TEST(CheckAnswer, WritesOneSecondInTheSingular) {
   const HttpAnswer answer = check_answer(bucket(), 1, {false, 50, 0, Micros{1}, Micros{1}, Micros{0}}, Micros{0});
-  EXPECT_NE(answer.body.find("\"Try again in 1 second\""), std::string::npos) << answer.body;
+  EXPECT_NE(answer.body.find("\"Try again in 1 s\""), std::string::npos) << answer.body;
 }
 
 TEST(CheckAnswer, SaysWhyARequestCanNeverPass) {
@@ -143,7 +143,7 @@ TEST(CheckAnswer, NamesTheRuleAndTheLimitOfADenial) {
   EXPECT_EQ(answer.body,
             "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Quota exceeded\","
             "\"status\":429,\"detail\":\"steps: 100/minute: The request costs 1 and 0 of 100 remain.\","
-            "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 8 seconds\","
+            "\"error\":\"Rate limit exceeded\",\"message\":\"Try again in 8 s\","
             "\"violated-policies\":[\"steps: 100/minute\"],\"allowed\":false,\"limit\":100,\"remaining\":0,"
             "\"reset_after\":7,\"retry_after\":8,\"delay\":0,\"rule\":\"steps\",\"limit_text\":\"100/minute\","
             "\"reason\":\"limited\",\"limits\":[{\"rule\":\"steps\",\"limit_text\":\"100/"

@@ -34,7 +34,7 @@ TEST_F(ForwardAuthSession, AnswersWithAnEmpty200OrAProblem) {
   EXPECT_EQ(status(denied), 429);
   EXPECT_EQ(field(denied, "Retry-After"), "60");
   EXPECT_EQ(field(denied, "X-Weir-Status"), "429");
-  EXPECT_TRUE(has(body(denied), "\"message\":\"Try again in 60 seconds\"")) << denied;
+  EXPECT_TRUE(has(body(denied), "\"message\":\"Try again in 1 min\"")) << denied;
 }
 
 TEST_F(ForwardAuthSession, FindsTheRequestInWhatEachProxySends) {

@@ -58,7 +58,7 @@ TEST_F(HttpSessionTest, AllowsThenDenies) {
   const std::string second = say(check(kOnce));
   EXPECT_EQ(status_line(second), "HTTP/1.1 429 Too Many Requests");
   EXPECT_TRUE(has(second, "\r\nRetry-After: 12\r\n")) << second;
-  EXPECT_TRUE(has(second, "\"message\":\"Try again in 12 seconds\"")) << second;
+  EXPECT_TRUE(has(second, "\"message\":\"Try again in 12 s\"")) << second;
   EXPECT_TRUE(has(second, "\"retry_after\":11.999999")) << second;
   EXPECT_FALSE(progress.close);
 }
