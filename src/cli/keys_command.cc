@@ -159,7 +159,7 @@ Result<int> KeysCommand::ban() {
   if (!body) return fail(body.error());
   return server_.print({"POST", "/admin/v1/keys/ban", *body}, [](const protocol::JsonValue& answer) {
     const std::string& id = answer.at("id").text;
-    return "banned until " + answer.at("until").text + " by rule " + answer.at("rule").text +
+    return "banned until " + utc_text(answer.at("until").text) + " by rule " + answer.at("rule").text +
            "; end the ban with: weir rules undo " + id + "\n" + reach_of(answer);
   });
 }

@@ -123,7 +123,7 @@ Result<int> RulesCommand::list() {
       if (mode != rule.at("configured_mode").text) mode += " (changed)";
       table.add({rule.at("name").text, mode, rule.at("per").text, joined(rule.at("limits")), rule.at("allowed").text,
                  rule.at("denied").text, rule.at("shadow_denied").text,
-                 rule.at("last_hit").text.empty() ? "never" : rule.at("last_hit").text});
+                 rule.at("last_hit").text.empty() ? "never" : utc_text(rule.at("last_hit").text)});
     }
     return table.text() + fleet_note(answer);
   });
@@ -135,10 +135,10 @@ Result<int> RulesCommand::changes() {
     TableText table({">id", "at", "who", "what", "in effect", "reason"});
     for (const protocol::JsonValue& change : answer.at("changes").items) {
       std::string in_effect = change.at("active").is_true ? "yes" : "no";
-      if (!change.at("until").text.empty()) in_effect += ", until " + change.at("until").text;
+      if (!change.at("until").text.empty()) in_effect += ", until " + utc_text(change.at("until").text);
       if (change.at("undone_by").whole() > 0) in_effect += ", undone by " + change.at("undone_by").text;
-      table.add({change.at("id").text, change.at("at").text, change.at("who").text, change.at("what").text, in_effect,
-                 change.at("reason").text});
+      table.add({change.at("id").text, utc_text(change.at("at").text), change.at("who").text, change.at("what").text,
+                 in_effect, change.at("reason").text});
     }
     return table.rows() == 0 ? std::string("no changes\n") : table.text();
   });

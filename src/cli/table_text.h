@@ -55,6 +55,15 @@ inline std::string tenths(double value) {
   return text;
 }
 
+// A time for people: `2026-11-19T20:03:28.517Z` becomes `2026-11-19 20:03:28 UTC`. Any other text is returned as it is.
+inline std::string utc_text(std::string_view time) {
+  constexpr std::size_t kDate = 10, kSeconds = 19;
+  if (time.size() <= kSeconds || time[kDate] != 'T' || time.back() != 'Z') return std::string(time);
+  std::string out(time.substr(0, kSeconds));
+  out[kDate] = ' ';
+  return out + " UTC";
+}
+
 // The texts of a JSON array: `10/second, 100/minute`.
 inline std::string joined(const protocol::JsonValue& list) {
   std::string out;

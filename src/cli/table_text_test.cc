@@ -22,6 +22,13 @@ TEST(TableText, KeepsTheLinesOfAText) {
   EXPECT_EQ(printable_lines(""), "");
 }
 
+TEST(TableText, WritesTimesForPeople) {
+  EXPECT_EQ(utc_text("2026-11-19T20:03:28.517Z"), "2026-11-19 20:03:28 UTC");
+  EXPECT_EQ(utc_text("2026-11-19T20:03:28Z"), "2026-11-19 20:03:28 UTC");
+  EXPECT_EQ(utc_text("2026-11-19"), "2026-11-19");
+  EXPECT_EQ(utc_text(""), "");
+}
+
 TEST(TableText, AlignsByThePrintedWidth) {
   TableText table({"key", ">hits"});
   table.add({"a\xc2\x9b", "7"});
