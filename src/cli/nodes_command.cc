@@ -43,14 +43,14 @@ std::string fleet_words(const protocol::JsonValue& fleet) {
   if (fleet.at("nodes").kind != protocol::JsonValue::Kind::array) {
     return "counts are in this server's memory only; to share them, use weir serve --store redis://HOST\n";
   }
-  TableText table({"node", "host", ">pid", "version", "config", ">rules", ">change", ">seen"});
+  TableText table({"server", "host", ">pid", "version", "config", ">rules", ">change", ">seen"});
   for (const protocol::JsonValue& node : fleet.at("nodes").items) {
     table.add({node.at("id").text + (node.at("self").is_true ? " (this server)" : ""), node.at("host").text,
                node.at("pid").text, node.at("version").text, node.at("config").text, node.at("rules").text,
                node.at("change").text, protocol::wait_text(node.at("age_seconds").number()) + " ago"});
   }
   const std::string is_up = fleet.at("up").is_true ? "available" : "UNAVAILABLE";
-  std::string out = table.text() + "\n" + base::counted(table.rows(), "node") + " on " + printable(store) + ", " +
+  std::string out = table.text() + "\n" + base::counted(table.rows(), "server") + " on " + printable(store) + ", " +
                     is_up + " for " + protocol::wait_text(fleet.at("since_seconds").number()) + "\n";
   if (!fleet.at("up").is_true && !is_barred(fleet))
     out += "last error: " + printable(fleet.at("last_error").text) + "\n";

@@ -17,7 +17,7 @@ search() { ask "$1" "{\"user\":\"$2\",\"path\":\"/search\",\"cost\":${3:-0}}"; }
 says() { tells "$1" "$2" nodes; }
 
 echo "# nodes"
-eventually "both know both" says 0 "2 nodes on redis://127.0.0.1:$redis_port, available for"
+eventually "both know both" says 0 "2 servers on redis://127.0.0.1:$redis_port, available for"
 weir_on 0 nodes
 is "one of them is this server" 1 "$(grep -c '(this server)' <<<"$said")"
 is "they have the same policy" no "$(grep -q mixed <<<"$said" && echo yes || echo no)"
@@ -66,7 +66,7 @@ eventually "a ban is in effect on a server that joined later" holds 3 eve false
 
 echo "# the doctor"
 doctor() { weir_on 0 doctor; }
-until_true 20 says 0 "4 nodes on"
+until_true 20 says 0 "4 servers on"
 prints "the doctor reports shared limits" "ok    limits are shared through redis://127.0.0.1:$redis_port" doctor
 has "the mixed fleet" "warn  mixed fleet: the 4 servers do not all have" "$said"
 redis-cli -p "$redis_port" CONFIG SET maxmemory 1gb >/dev/null

@@ -23,7 +23,7 @@ silent() { ! tells "$@"; }
 both_are() { is_decided 0 "$1" && is_decided 1 "$1"; }
 is_denied() { [[ $(ask "$1" "{\"user\":\"$2\",\"path\":\"/free\"}") == *'"allowed":false'* ]]; }
 eventually "Redis decides" both_are strict
-for n in 0 1; do until_true 20 tells $n "2 nodes on" nodes; done
+for n in 0 1; do until_true 20 tells $n "2 servers on" nodes; done
 is "both know both, and all is well" 0 "$code"
 weir_on 0 keys ban --user early --for 1h
 is "a ban on all servers has no note about the others" 1 "$(wc -l <<<"$said")"
