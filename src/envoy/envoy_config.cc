@@ -405,7 +405,7 @@ Result<EnvoyConfig> parse_all(std::span<const EnvoyFile> files) {
     }
     out.domains.push_back(std::move(domain));
   }
-  if (bad > kBadFilesTold) errors += "\nand " + std::to_string(bad - kBadFilesTold) + " more files with errors";
+  if (bad > kBadFilesTold) errors += "\nand " + base::counted(bad - kBadFilesTold, "more file") + " with errors";
   if (!errors.empty()) return fail(ErrorCode::invalid_argument, std::move(errors));
   return out;
 }

@@ -11,6 +11,7 @@
 
 #include "algorithm/calendar.h"
 #include "algorithm/limit.h"
+#include "base/text.h"
 #include "limiter/find_calendar.h"
 #include "table/contents.h"
 #include "table/resize.h"
@@ -51,6 +52,9 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
+// 1 key, 1,234,567 keys
+std::string counted(std::uint64_t number, std::string_view noun) { return base::counted(grouped(number), noun); }
+
 std::string mebibytes(std::uint64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
@@ -75,7 +79,7 @@ std::string json_string(std::string_view text) {
 std::string json_line(const table::Held& held) {
   char text[256];
   std::snprintf(text, sizeof(text),
-                "{\"name\":\"%013" PRIx64 "\",\"page\":%" PRIu64 ",\"algorithm\":\"%s\",\"quota\":", held.name,
+                "{\"name\":\"%013" PRIx64 "\",\"page\":%" PRIu64 ",\"algorithm\":\"%s\",\"limit_text\":", held.name,
                 held.page, std::string(to_string(held.limit->algorithm)).c_str());
   std::string line = text + json_string(quota_text(*held.limit));
   if (held.limit->phase_us != 0) line += ",\"phase\":" + seconds(held.limit->phase_us);
@@ -111,7 +115,7 @@ std::string limits_text(const Shares& shares) {
     const std::string count = grouped(rows[i].first);
     text += std::string(count.size() < 12 ? 12 - count.size() : 0, ' ') + count + "  " + rows[i].second + "\n";
   }
-  if (rows.size() > kLimitsShown) text += "  and " + std::to_string(rows.size() - kLimitsShown) + " more limits\n";
+  if (rows.size() > kLimitsShown) text += "  and " + counted(rows.size() - kLimitsShown, "more limit") + "\n";
   return text;
 }
 
@@ -119,20 +123,20 @@ std::string totals_text(const table::Totals& totals, const table::Region& region
   const std::uint64_t room = table::keys_of(region.pages());
   std::string text =
       row("keys", grouped(totals.live) + " live, " + grouped(totals.lapsed) + " expired; capacity " + grouped(room));
-  if (totals.tickets > 0) text += row("tickets", grouped(totals.tickets) + " reservations and idempotency ids");
+  if (totals.tickets > 0) text += row("tickets", grouped(totals.tickets) + " (reservations and idempotency ids)");
   text += row("fullest", std::to_string(totals.fullest) + " of " + std::to_string(table::kSlots) + " slots in a page");
   text += row("logs", mebibytes(totals.arena_lines * sizeof(table::Line)) + " of " +
                           mebibytes(region.arena_lines() * sizeof(table::Line)));
   if (totals.compact > 0) {
-    text += row("compact",
-                grouped(totals.compact) + " logs were compacted to two counts, as the arena was full; raise --memory");
+    text += row("compact", counted(totals.compact, "log") +
+                               " compacted to two counters because the arena was full; raise --memory");
   }
-  text += row("evicted", grouped(totals.counters.evicted) + " live keys; " + grouped(totals.counters.early) +
-                             " requests of new keys denied early");
+  text += row("evicted", counted(totals.counters.evicted, "live key") + "; " +
+                             counted(totals.counters.early, "request") + " of new keys denied early");
   if (totals.counters.no_room > 0)
-    text += row("no_room", grouped(totals.counters.no_room) + " requests denied; raise --keys");
-  text += row("swept", grouped(totals.counters.swept) + " expired keys");
-  if (totals.unreadable > 0) text += row("damaged", grouped(totals.unreadable) + " unreadable slots");
+    text += row("no_room", counted(totals.counters.no_room, "request") + " denied; raise --keys");
+  text += row("swept", counted(totals.counters.swept, "expired key"));
+  if (totals.unreadable > 0) text += row("damaged", counted(totals.unreadable, "unreadable slot"));
   return text;
 }
 

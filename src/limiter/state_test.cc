@@ -60,7 +60,7 @@ TEST_F(State, IsExportedAsALineOfJsonForEachLiveKey) {
   const std::string text = exported();
   EXPECT_TRUE(has(text, "{\"name\":\"")) << text;
   EXPECT_TRUE(has(text,
-                  "\"algorithm\":\"fixed_window\",\"quota\":\"100/calendar_year Asia/Tokyo\",\"limit\":100,"
+                  "\"algorithm\":\"fixed_window\",\"limit_text\":\"100/calendar_year Asia/Tokyo\",\"limit\":100,"
                   "\"used\":30,\"remaining\":70,\"reset_after\":"))
       << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
@@ -88,8 +88,8 @@ TEST_F(State, NamesThePhaseOfWindowsThatHaveOne) {
   EXPECT_TRUE(has(text, "           1  fixed_window    5/10year\n")) << text;
   EXPECT_TRUE(has(text, "           1  fixed_window    5/10year, phase 21600.000007 s\n")) << text;
   const std::string lines = exported();
-  EXPECT_TRUE(has(lines, "\"quota\":\"5/10year\",\"limit\":5,\"used\":1")) << lines;
-  EXPECT_TRUE(has(lines, "\"quota\":\"5/10year\",\"phase\":21600.000007,\"limit\":5,\"used\":2")) << lines;
+  EXPECT_TRUE(has(lines, "\"limit_text\":\"5/10year\",\"limit\":5,\"used\":1")) << lines;
+  EXPECT_TRUE(has(lines, "\"limit_text\":\"5/10year\",\"phase\":21600.000007,\"limit\":5,\"used\":2")) << lines;
 }
 
 TEST_F(State, IsResizedOnlyWhileNoProcessUsesIt) {
