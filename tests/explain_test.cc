@@ -73,7 +73,7 @@ TEST_F(Explain, StatesTheWorstCaseOfEveryAlgorithm) {
       {"1000000/hour, algorithm: sliding_log",
        "never more than 1000000 permits in any hour, in at most 65536 requests"},
       {"100/minute",
-       "up to 200 permits in any minute, if the previous window's requests came at its end; with even traffic 100"},
+       "up to 200 permits in any minute, if the previous window's requests came at its end; 100 with even traffic"},
       {"10/s burst 50", "a burst of 50 at once, so up to 60 permits in any second"},
       {"100/5min, algorithm: leaky_bucket", "a queue of 100, admitted at an even rate"},
       {"0/s", "nothing: the rule is a ban"},

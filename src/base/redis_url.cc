@@ -216,7 +216,7 @@ Result<void> check_whole(const Target& target) {
   const bool speaks_of_tls =
       !tls.ca.empty() || !tls.certificate.empty() || !tls.key.empty() || !tls.server_name.empty() || !tls.is_verified;
   if (!tls.is_on && speaks_of_tls) return wrong("ca, cert, key, server_name and verify need TLS: write rediss://");
-  if (tls.certificate.empty() != tls.key.empty()) return wrong("cert and key belong together; give both or none");
+  if (tls.certificate.empty() != tls.key.empty()) return wrong("cert and key belong together; give both or neither");
   return {};
 }
 

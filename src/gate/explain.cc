@@ -205,7 +205,8 @@ std::string worst_case(const Quota& quota, const Limit& limit) {
     }
     case Algorithm::sliding_window:
       return "up to " + permits_text(2 * limit.permits) + " in any " + period +
-             ", if the previous window's requests came at its end; with even traffic " + std::to_string(limit.permits);
+             ", if the previous window's requests came at its end; " + std::to_string(limit.permits) +
+             " with even traffic";
     case Algorithm::token_bucket:
     case Algorithm::leaky_meter:
       return "a burst of " + std::to_string(limit.capacity) + " at once, so up to " +

@@ -230,7 +230,7 @@ Result<Bio> open_pem(const char* option, const std::string& file) {
   return bio;
 }
 
-// Rejects keys with a passphrase: a server cannot type it.
+// Rejects keys with a passphrase: a server cannot enter it.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
 Result<std::vector<Certificate>> read_certificates(const char* option, const std::string& file) {
@@ -258,7 +258,7 @@ Result<Key> read_key(const std::string& file) {
   const long size = BIO_get_mem_data(bio->get(), &text);
   if (std::string_view(text, static_cast<std::size_t>(size)).find("ENCRYPTED") != std::string_view::npos) {
     return wrong("--tls-key", file,
-                 "has a passphrase, which the server cannot type; remove it: openssl pkey -in " + file + " -out NEW");
+                 "has a passphrase, which the server cannot enter; remove it: openssl pkey -in " + file + " -out NEW");
   }
   Key key(PEM_read_bio_PrivateKey(bio->get(), nullptr, no_passphrase, nullptr));
   ERR_clear_error();
