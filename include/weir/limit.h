@@ -18,7 +18,7 @@ struct Limit {
   Algorithm algorithm = Algorithm::sliding_window;
   std::int64_t permits = 0;    // of one period
   std::int64_t period_us = 0;  // 0: the windows are those of the calendar
-  std::int64_t phase_us = 0;   // fixed_window with a period: how long after multiples of it its windows begin; else 0
+  std::int64_t phase_us = 0;   // fixed_window with a period: its windows begin this long after multiples of it; else 0
   std::int64_t capacity = 0;   // `limit` in a decision: the burst of a bucket, else the permits
   // Buckets drain `rate` units per microsecond and one permit weighs `weight` units, so 3/s is rate 3, weight
   // 1,000,000, without rounding. Other algorithms: 1 and 1.

@@ -1,6 +1,6 @@
 // After any sequence of corrections of the wall clock, windows are the true ones, and no day has two quotas.
 //
-// The random tests know the true time, which no correction is told: a clock that was wrong is set right at the end.
+// The random tests know the true time, which no correction uses: a clock that was wrong is set right at the end.
 #include "algorithm/calendar_shift.h"
 
 #include <gtest/gtest.h>

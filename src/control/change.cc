@@ -87,7 +87,7 @@ bool read_member(protocol::JsonReader& json, std::string_view name, Change& chan
 
 }  // namespace
 
-// The last change's line includes its own link, and thereby all changes before it.
+// The last change's line includes its own link, and so all changes before it.
 std::string link_of(const Change* last, Change change) {
   change.link.clear();
   return check_of((last == nullptr ? std::string() : to_line(*last)) + to_line(change));

@@ -2,15 +2,15 @@
 //
 //   redis   Redis decides. If a single call fails, this node decides from what it knows of the key
 //           (KeyMemory::admit_alone()).
-//   away    A circuit breaker is open: this node's share decides, and what it admits is unsynced
-//           (unsynced_charges.h). docs/fleet.md calls this state `share`.
+//   share   A circuit breaker is open: this node's share decides, and what it admits is unsynced
+//           (unsynced_charges.h).
 //   both    The breakers are closed, but charges of this node or another one are not in Redis yet: a request must pass
 //           this node's share and Redis. It becomes unsynced only if Redis does not answer.
 //
-// From `redis` to `away` when a breaker opens, and to `both` when this node starts and meets one with unsynced charges.
-// From `away` to `both` when the last breaker closes. From `both` to `redis` when this node has written its charges
-// back and every other live node has reported the same since. A node waits a minute at most for a live node that cannot
-// write. In a cluster, only the slots of a server whose breaker has opened are handed over.
+// From `redis` to `share` when a breaker opens, and to `both` when this node starts and finds one with unsynced
+// charges. From `share` to `both` when the last breaker closes. From `both` to `redis` when this node has written its
+// charges back and every other live node has reported the same since. A node waits a minute at most for a live node
+// that cannot write. In a cluster, only the slots of a server whose breaker has opened are handed over.
 //
 // is_on() and concerns() are for any thread and cost one load. begin() is for pipelines, the rest for the store's
 // thread. Tested by handover_test.cc and tests/fleet_seam_test.cc.

@@ -160,10 +160,9 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
                        decision.retry_after >= kDenialMin && !is_void;
   if (is_kept) {
     entry->denied_until = asked.at + decision.retry_after;
-  } else if (!is_same || decision.allowed ||
-             decision.remaining > 0) {  // else a larger cost was denied, as one would be
+  } else if (!is_same || decision.allowed || decision.remaining > 0) {
     entry->denied_until = Micros{0};
-  }
+  }  // else nothing is left, so an earlier denial of cost 1 is still right
 }
 
 // If nothing is left under this version of the limit, any number of permits may be used under a higher one, unless the

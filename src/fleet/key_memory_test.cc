@@ -286,7 +286,7 @@ TEST_F(KeyMemoryTest, AShareStaysInUseWhileNodesDecideByShares) {
   EXPECT_EQ(seed("k", limit_)->remaining, 5);
 }
 
-// The key has unsynced charges, and a late reply is the first news from Redis: its share starts from both.
+// The key has unsynced charges, and a late reply is the first one from Redis: its share starts from both.
 TEST_F(KeyMemoryTest, AShareThatHasNotBegunStartsFromALaterReply) {
   memory_.mark_unsynced(mark("k"), limit_);
   memory_.set_sharing(true);

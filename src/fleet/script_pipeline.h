@@ -10,7 +10,7 @@
 // flight, the pipeline keeps a copy for the late reply. Requests for one place go into one call of the script, up to
 // its bounds. The number of calls in flight is limited, and meanwhile the next requests queue. The queue is bounded: it
 // has at most what the server can answer in half of a request's deadline. A request beyond that fails immediately, so
-// the queued ones do not wait in vain. Each server has a circuit breaker. While it is open, or without a connection,
+// the queued ones are answered in time. Each server has a circuit breaker. While it is open, or without a connection,
 // requests fail immediately. Calls carry a deadline in the server's own time, which we learn from its replies, so a
 // call that arrives late charges nothing. Belongs to one thread. Tested by script_pipeline_test.cc and
 // tests/fleet_nodes_test.cc.
@@ -44,7 +44,7 @@ struct PipelineOptions {
   std::size_t requests_max = 10'000;  // in flight or queued; beyond it, they fail immediately
   std::size_t calls_max = 2;          // in flight for one place
   BreakerOptions breaker{};
-  // Redials often enough that a server that is back is asked within a second.
+  // Redials often enough to use a server within a second of its return.
   redis::ClientOptions client{.connect_timeout = Micros{500'000}, .backoff_most = Micros{400'000}};
   std::shared_ptr<PipelineTotals> totals{};  // to which it adds its counts; null: none
   Doubt::Settle on_doubt{};                  // called when the outcome of a call in doubt is known

@@ -84,7 +84,7 @@ class WriteBacks {
     return {request.state, request.is_in_doubt, request.decisions, request.decided_us, request.shared};
   }
   void finish(WriteBack batch, const Reply& reply, Micros now);
-  // Gives up all batches that were not answered: their charges wait again. At the end only.
+  // Abandons all batches that were not answered: their charges wait again. At the end only.
   void give_up();
 
   bool is_empty() const { return unsynced_.is_empty() && waiting_.load() == 0; }

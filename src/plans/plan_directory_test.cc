@@ -98,7 +98,7 @@ class ScriptedSource final : public PlanSource {
     };
     script_->changed.wait_for(lock, most, is_news);
     script_->woken = false;
-    if (script_->is_dead) return fail(ErrorCode::unavailable, "the database is away");
+    if (script_->is_dead) return fail(ErrorCode::unavailable, "the database is down");
     return std::exchange(script_->changes, {});
   }
   void wake() noexcept override {
@@ -117,7 +117,7 @@ class ScriptedSource final : public PlanSource {
   Result<void> alive(std::unique_lock<std::mutex>& lock) {
     script_->changed.wait(lock, [&] { return !script_->is_stuck; });
     if (script_->throws) throw std::bad_alloc();
-    if (script_->is_dead) return fail(ErrorCode::unavailable, "the database is away");
+    if (script_->is_dead) return fail(ErrorCode::unavailable, "the database is down");
     return {};
   }
 
@@ -289,8 +289,8 @@ TEST_F(PlanDirectoryTest, KeepsTheLastKnownPlansDuringAnOutage) {
   EXPECT_TRUE(plans->find("user:2").is_pending);
   EXPECT_FALSE(plans->wait("user:2"));
   EXPECT_EQ(plans->status().waits, 0u);  // waiting costs a check nothing now
-  EXPECT_EQ(plans->status().error, "the database is away");
-  EXPECT_EQ(plans->look("user:1").error().message, "the database is away");
+  EXPECT_EQ(plans->status().error, "the database is down");
+  EXPECT_EQ(plans->look("user:1").error().message, "the database is down");
   EXPECT_FALSE(plans->write({Kind::set_plan, "user:1", "free"}));
   clock.advance(Micros{10'000'000});
   EXPECT_GE(plans->status().age, Micros{10'000'000});

@@ -2,7 +2,7 @@
 //
 // A turn serves, in this order: new subjects, subjects reported as changed, and one piece of a full read. So a new
 // subject waits for at most one such piece. If the database reports that anything may have changed, our own tables
-// are read page by page. With a query, or with more rows than the cache holds, the known subjects are read one by
+// are read page by page. With a query, or with more rows than fit into the cache, the known subjects are read one by
 // one, the most recently requested first. Then the reader rests for as long as the read took, at most 250 ms, so that
 // a database that changes constantly is not read constantly. One thread may use it. Tested by plan_directory_test.cc.
 #pragma once

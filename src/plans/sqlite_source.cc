@@ -155,7 +155,7 @@ class SqliteSource final : public PlanSource {
     if (written && is_override(change) && !has_overrides_) {
       reader_.begin();
       written = open_reader();
-      seen_version_ = -1;  // changes by others since the last look were not seen
+      seen_version_ = -1;  // unknown: other processes may have changed rows since the last query
     }
     return written;
   }

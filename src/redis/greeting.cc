@@ -1,7 +1,7 @@
 // The commands that a new connection sends first: authentication, name, database, scripts, channels. See node.h.
 //
-// They are sent at once, except for channels, which wait until RESP3 is confirmed. If HELLO 3 is refused, the
-// greeting is repeated in RESP2.
+// All are sent together, without waiting for replies. The exception is channels, which wait until RESP3 is confirmed.
+// If HELLO 3 is refused, the greeting is repeated in RESP2.
 #include <algorithm>
 #include <array>
 

@@ -29,7 +29,7 @@ void announce_listener(const char* name, const char* scheme, const std::optional
 // The protocol of a listener.
 enum class Transport : std::uint8_t { plain, tls, tls_with_certificate };
 
-// A curl command for this address. The certificate need not match the machine's own address, hence -k.
+// A curl command for this address. It has -k, because the certificate may not name the machine's own address.
 std::string curl(const server::loop::Address& address, Transport transport) {
   if (address.is_unix()) return "curl -i --unix-socket " + address.path + " http://weir";
   if (transport == Transport::plain) return "curl -i http://" + server::loop::to_string(reachable(address));

@@ -166,7 +166,7 @@ void Finder::consider(Unit& unit, std::uint64_t passed, std::int64_t now, Change
     if (!lapsed && --best.blocks < 0) return;
     is_alive = lapsed ? !*lapsed : !reader_.has_lapsed_in_block(word, now);
     if (is_alive && best.place.unit != nullptr && (best.is_stray || !is_stray))
-      return;  // no better than the last one found
+      return;  // not a better choice than the one already found
     if (is_alive && !is_covered(word, now, best.blocks)) return;
     for (const Name& name : own) {
       if (name.name == name_of(word.tag)) return;

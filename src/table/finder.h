@@ -96,7 +96,8 @@ class Finder {
   // The pages are known to have a free slot somewhere: from now on they are searched completely.
   void insist() { insists_ = true; }
 
-  // A bit for each line that some key of the page had to walk past from its home. Valid while the version stays.
+  // A bit for each line that some key of the page had to pass on the way from its home. Valid until the page's version
+  // changes.
   std::uint64_t lines_passed(Page& page) const;
 
  private:

@@ -103,7 +103,7 @@ struct alignas(64) Participant {
   std::uint64_t writing;                     // the registry entry being written; 0: none
   std::uint64_t early;                       // new keys denied because of what evicted keys had used
   std::uint64_t no_room;                     // requests denied for lack of capacity
-  std::uint64_t compacted;                   // logs turned into two counts for lack of a block; 0 in older files
+  std::uint64_t compacted;                   // logs converted to two counts for lack of a block; 0 in older files
   alignas(64) std::uint64_t install_number;  // the conditional install of this participant, one at a time
   std::uint64_t install_unit, install_old, install_held;
   alignas(64) Unit tally;   // keys evicted before they expired << 2
@@ -140,9 +140,9 @@ constexpr std::uint64_t map_units(std::uint64_t arena_lines, unsigned block_clas
   return ((arena_lines >> block_class) + kBlocksInUnit - 1) / kBlocksInUnit;
 }
 
-// Where the windows of a limit begin, as its entry says.
+// Where the windows of a limit begin, as stored in its registry entry.
 enum Windows : std::uint8_t {
-  kByPeriod = 0,    // multiples of the period; the zone may hold anything
+  kByPeriod = 0,    // multiples of the period; the zone may contain anything
   kByCalendar = 1,  // the midnights of a zone
   kByPhase = 2,     // multiples of the period, plus a phase: the first 8 bytes of the zone
   // Multiples of the period, and the states of this number are logs in two counts (pack.h). A program that does not

@@ -144,10 +144,11 @@ void Actor::complete(Unit& unit, const Word& seen) {
   replace(unit, seen, open ? held_by(plain, ref) : plain);
 }
 
-// The operation is decided. Its owner, in solo mode, may still rewrite an entry that it does not hold yet. So the
-// entry is read after its word was seen held: then it is final, and if the record has been reused, the exchange
-// fails. A thread that saw the operation undecided and was stopped may have an install for it in flight. That install
-// is finished, too; otherwise it could hold the word after the record has been reused.
+// Requires that the operation is decided. In solo mode, its owner may still rewrite entries whose words do not refer
+// to the operation yet. So this reads an entry only after it has seen that its word refers to the operation: then the
+// entry is final, and if the record has been reused, the exchange fails. A thread that was stopped while the operation
+// was undecided may have an install for it in flight. This finishes that install, too. Otherwise the install could
+// make the word refer to the operation after the record has been reused.
 void Actor::release(std::uint64_t ref, bool done) {
   Participant& owner = region_->participant(who_of(ref));
   const std::uint64_t count = load(owner.count);

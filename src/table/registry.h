@@ -46,7 +46,7 @@ struct Known {
 class alignas(64) Card {
  public:
   // Whether it belongs to exactly this limit; a calendar must be the same object. The fast path never decides a log,
-  // so the bound on events is not compared. Thus a limit without a calendar needs only one cache line.
+  // so the bound on events is not compared. So a limit without a calendar needs only one cache line.
   bool is_of(const Limit& limit) const {
     return (__atomic_load_n(&life_, __ATOMIC_ACQUIRE) & 3) == kWritten && get(permits_) == limit.permits &&
            get(period_us_) == limit.period_us && get(phase_us_) == limit.phase_us && get(capacity_) == limit.capacity &&

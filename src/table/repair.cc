@@ -86,7 +86,7 @@ class Repair {
         held += use == SlotUse::kept;
       }
     }
-    const bool is_first_layout = region_.header().version < 2;  // take_over() turns what it had there into floors
+    const bool is_first_layout = region_.header().version < 2;  // take_over() converts these to floors
     for (Unit& unit : page.floors) {
       const std::uint64_t tag = load(unit.tag) & ~kMarkBits;
       const Known* const known = registry_.known(limit_of(tag));

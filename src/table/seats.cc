@@ -81,7 +81,7 @@ bool Seats::try_claim(std::uint64_t who) {
   return false;
 }
 
-// A thread gets a record by exchanging the record's word. A late thread, with a claim that its process has given up,
+// A thread gets a record by exchanging the record's word. A late thread, with a claim that its process has released,
 // fails there.
 Result<Seats::Seat> Seats::sit_down() {
   if (!is_wiped_on_fork_) wipe_after_fork();

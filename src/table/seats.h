@@ -3,7 +3,7 @@
 //
 // A process claims a record by a lock on the file, and then passes it from thread to thread by a word in it. That
 // word also says since when the thread is at work (recycle.h). A process keeps the claimed records of the first half.
-// It returns a record of the second half when its thread gives up the seat. So any number of idle processes leave half
+// It returns a record of the second half when its thread leaves the seat. So any number of idle processes leave half
 // of the records to active ones. No thread waits for a record: if all are taken, that is an error. Getting the lock of
 // a record proves that its previous owner is dead, or has returned it; then what it left is completed. A child after
 // fork() starts without records, because its list of claims lies on a page that the system wipes there. Any thread.

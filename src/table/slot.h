@@ -60,7 +60,7 @@ struct Counters {
   std::uint64_t evicted = 0;    // keys that lost their slot before they had recovered
   std::uint64_t early = 0;      // requests of new keys denied because of what evicted keys had used
   std::uint64_t no_room = 0;    // requests denied for lack of capacity
-  std::uint64_t compacted = 0;  // logs turned into two counts for lack of a block
+  std::uint64_t compacted = 0;  // logs converted to two counts for lack of a block
   std::uint64_t swept = 0;      // recovered keys that were removed
 };
 Counters counters_of(Actor& actor);

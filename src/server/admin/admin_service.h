@@ -50,7 +50,7 @@ inline AdminService& admin_of(http::HttpContext& context) { return static_cast<A
 // For the routes of the API only: without a Control, guard_admin() answers their calls.
 inline control::Control& control_of(http::HttpContext& context) { return *admin_of(context).control; }
 
-// The counts in the answer are this server's alone. The number of nodes tells the reader how many servers to add up.
+// The counts in the answer are this server's alone. The number of nodes says how many servers to add up.
 // Appends nothing without a fleet.
 inline void append_nodes(protocol::JsonWriter& json, const AdminService& admin) {
   if (!admin.fleet.view) return;

@@ -1,6 +1,6 @@
 // One call on a gRPC connection, from its first header field to its trailers, and the pool of calls.
 //
-// A call holds the unprocessed part of its request and the unsent part of its answer. A loop sees hundreds of
+// A call stores the unprocessed part of its request and the unsent part of its answer. A loop sees hundreds of
 // thousands of calls per second, so it reuses finished calls together with their buffers. One thread. Tested by
 // grpc_session_test.cc.
 #pragma once

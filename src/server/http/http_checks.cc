@@ -2,7 +2,7 @@
 //
 // The whole body is parsed first; if it is invalid, nothing is charged. Consecutive checks with their own limits are
 // decided together, which makes this fast. The others are parsed again, one by one, when they are answered. If those
-// are many, they would hold up the loop: then the body is copied and answered in pieces.
+// are many, they would delay the loop: then the body is copied and answered in pieces.
 #include "server/http/http_routes.h"
 
 #include <algorithm>

@@ -53,7 +53,7 @@ class Conversation final : public FiberTask {
     is_at_once_ = false;
   }
 
-  // The session is gone: releases what the inner one holds, and deletes this object.
+  // The session is gone: releases what the inner one has acquired, and deletes this object.
   void leave() noexcept {
     is_left_ = true;
     owner = nullptr;

@@ -55,7 +55,7 @@ class Handshake {
   // Some input has come.
   bool has_begun() const { return has_begun_; }
   bool wants_write() const { return stream_ && stream_->wants_write(); }
-  // will_shake_hands(): a TLS handshake is still to come; is_shaking_hands(): it has begun and holds memory.
+  // will_shake_hands(): a TLS handshake is still to come; is_shaking_hands(): it has begun and uses memory.
   bool will_shake_hands() const { return options_.tls != nullptr && !stream_; }
   bool is_shaking_hands() const { return stream_ != nullptr; }
 

@@ -12,9 +12,9 @@
 
 namespace weir::server::loop {
 
-// Tests of sessions are compiled twice, the second time with sessions on fibers (tests/on_fibers.h). Such a session
-// takes over all input, has a turn of its own, and uses other buffers than the loop's. store_of_tests() is for
-// LimiterOptions::shared: there a store that makes every call wait, otherwise none.
+// Tests of sessions are compiled twice, the second time with sessions on fibers (tests/on_fibers.h). A session on a
+// fiber takes all input at once, has its own turn, and does not use the loop's buffers. store_of_tests() is for
+// LimiterOptions::shared. With fibers, it is a store that makes every call wait; without them, null.
 #ifdef WEIR_ON_FIBERS
 inline constexpr bool kIsOnFibers = true;
 inline std::shared_ptr<store::Store> store_of_tests() { return test::FarAway::get().store.store(); }

@@ -63,7 +63,7 @@ class TlsStream {
   // It exceeded the number of consecutive records without application data, so the stream counts as failed.
   static constexpr std::size_t kIdleRecordsMax = 64;
   virtual bool sends_idle_records() const = 0;
-  // A record, or a message after the handshake, has begun and is incomplete; it holds memory.
+  // A record, or a message after the handshake, has begun and is incomplete; it uses memory.
   virtual bool is_midway() const = 0;
   static constexpr std::size_t kMidwayHeld = std::size_t{17} << 10;
   // Memory of a handshake until it is done, as measured.

@@ -28,7 +28,7 @@ class RespTransaction {
   }
   bool is_spoiled() const { return is_spoiled_; }
 
-  // False if there is no room for the command.
+  // False if the transaction has no capacity for the command.
   bool add(std::span<const std::string_view> args) {
     if (is_spoiled_) return true;
     if (count_ == bounds_.checks_max) return false;
