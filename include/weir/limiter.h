@@ -39,7 +39,7 @@ inline constexpr std::size_t kHoldIdBytesMax = 64;
 inline constexpr std::size_t kRequestIdBytesMax = 64;  // of idempotency ids and reservations
 inline constexpr Micros kRequestIdLasts{600'000'000};
 
-// What evicts keys whose limit is full again: a thread of the limiter, a slice at a time, or the caller through
+// Which thread removes keys whose limit is full again: the limiter's own, a slice at a time, or the caller's through
 // sweep().
 enum class Sweeping : std::uint8_t { in_background, by_hand };
 
@@ -142,7 +142,7 @@ class Limiter {
 
   // refund()
   //
-  // Refunds permits, newest first, never beyond full.
+  // Refunds permits, newest first, at most until nothing is used.
   Result<Decision> refund(std::string_view key, std::int64_t permits) noexcept;
   Result<Decision> refund(std::string_view key, const Limit& limit, std::int64_t permits) noexcept;
 

@@ -7,7 +7,7 @@
 //   - backward: the clock stands still until the true time reaches what it has shown. So no day begins twice. If it
 //     was ahead by more than a window, it stands still only until the true window ends.
 //   - forward: new keys get the true window at once. A key that has used part of a window keeps that usage until the
-//     window ends as announced, or until the true window ends.
+//     window ends as announced or the true window ends, whichever is earlier.
 // Each thread has its own correction, in effect while the object lives. Tested by calendar_shift_test.cc.
 #pragma once
 

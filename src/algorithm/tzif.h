@@ -51,7 +51,7 @@ struct Zone {
   // A span of time with one offset.
   struct Stretch {
     std::int32_t offset_s = 0;
-    std::int64_t end_s = std::numeric_limits<std::int64_t>::max();  // the first second that may have another
+    std::int64_t end_s = std::numeric_limits<std::int64_t>::max();  // the first second that may have another offset
   };
 
   std::int32_t first_offset_s = 0;      // before the first transition

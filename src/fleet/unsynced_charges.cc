@@ -92,7 +92,7 @@ void UnsyncedCharges::swap_for_empty(List& list) {
   spare_.pop_back();
 }
 
-// Releases the lock between lists, because others need the book, too.
+// Releases the lock between lists, because other threads need the book, too.
 void UnsyncedCharges::tidy() {
   while (true) {
     const std::lock_guard lock(mutex_);

@@ -142,7 +142,7 @@ TEST_F(UnsyncedChargesTest, ARefundInAnyOrderLowersNoLaterCharge) {
   for (const std::int64_t before : {0, 30}) {
     std::array<int, 3> order{0, 1, 2};
     do {
-      for (const int together : {1, 2, 3}) {  // so many reports are entered at a time
+      for (const int together : {1, 2, 3}) {  // reports that are entered at a time
         UnsyncedCharges unsynced(10);
         for (int i = 0; i < 3; ++i) {
           const Report& one = kReports[order[static_cast<std::size_t>(i)]];

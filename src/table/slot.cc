@@ -298,7 +298,7 @@ std::optional<Block> SlotReader::block_of(const Word& slot) {
   return block_at(slot.state);
 }
 
-// The whole count in one charge, at the latest time of any of it.
+// The whole count as one charge, at the latest time that any part of it can have.
 Content SlotReader::read_summary(const Known& known, std::uint64_t summary) {
   const Summary floor = unpack_summary(summary);
   const std::int64_t count = std::min(floor.count, known.limit.capacity);
