@@ -208,7 +208,10 @@ void look_at_redis(const protocol::JsonValue& redis, Findings& out) {
       redis.at("software").text.empty()
           ? "Redis at " + redis.at("address").text
           : redis.at("software").text + " " + redis.at("version").text + " at " + redis.at("address").text;
-  const std::string& error = redis.at("error").text;
+  std::string error = redis.at("error").text;
+  for (const std::string& known : {std::string("Redis: "), redis.at("address").text + ": "}) {
+    if (error.starts_with(known)) error.erase(0, known.size());  // `who` has it
+  }
   if (error.find("NOPERM") != error.npos) {
     return warn(out, who + " refuses INFO: " + error, "grant +info to its user, to check memory and replicas");
   }

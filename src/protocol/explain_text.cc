@@ -20,8 +20,13 @@ std::string state_text(const RuleExplanation::State& state) {
   const Decision& decision = state.decision;
   if (decision.decided_by == DecidedBy::closed && !decision.allowed)
     return "denied while Redis is unavailable (closed)";
-  std::string out = std::to_string(decision.remaining) + " of " + std::to_string(decision.limit) + " left";
-  if (decision.decided_by == DecidedBy::local) out += " of this server's share, while Redis is unavailable (local)";
+  const std::string limit = std::to_string(decision.limit);
+  std::string out = std::to_string(decision.remaining);
+  if (decision.decided_by == DecidedBy::local) {
+    out += " left in this server's share (limit " + limit + "), while Redis is unavailable (local)";
+  } else {
+    out += " of " + limit + " left";
+  }
   if (decision.decided_by == DecidedBy::open) out += " on this server, while Redis is unavailable (open)";
   if (state.cost != 1) out += ", costs " + std::to_string(state.cost);
   if (!decision.allowed) {

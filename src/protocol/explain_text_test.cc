@@ -91,7 +91,7 @@ TEST(ExplainText, SaysWhatAppliesWhileRedisIsUnavailable) {
             std::string::npos);
   EXPECT_NE(to_json(out).find("\"decided_by\":\"closed\""), std::string::npos);
   decision.decided_by = DecidedBy::local;
-  EXPECT_NE(to_text(out).find("1 of 5 left of this server's share, while Redis is unavailable (local)"),
+  EXPECT_NE(to_text(out).find("1 left in this server's share (limit 5), while Redis is unavailable (local)"),
             std::string::npos);
   decision.decided_by = DecidedBy::open;
   EXPECT_NE(to_text(out).find("1 of 5 left on this server, while Redis is unavailable (open)"), std::string::npos);

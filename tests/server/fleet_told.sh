@@ -49,7 +49,8 @@ has "of the limit" "denied while Redis is unavailable (closed)" "$said"
 prints "what applies under a rule that is open" "30 of 30 left on this server, while Redis is unavailable (open)" \
   weir_on 0 keys explain --user z1 --path /free
 has "and that the outage is the reason" "passes; the tightest limit is free: 30/year; Redis is unavailable" "$said"
-prints "what applies under one that is local" "1 of 2 left of this server's share, while Redis is unavailable (local)" \
+prints "what applies under one that is local" \
+  "1 left in this server's share (limit 2), while Redis is unavailable (local)" \
   weir_on 0 keys explain --ip 192.0.2.9 --path /login
 denied=$(ask 0 '{"user":"z1","path":"/api/pay"}')
 has "the client receives the same reason" \
