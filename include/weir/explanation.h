@@ -33,7 +33,7 @@ struct RuleExplanation {
 struct ReadingExplanation {
   std::string path{};
   std::string outcome{};               // skipped, unlimited by a rule, charged, ...
-  std::vector<std::string> charges{};  // `login per user "bob"`
+  std::vector<std::string> charges{};  // `login per user:42`
 };
 
 struct Explanation {
