@@ -245,8 +245,8 @@ class Page {
         view.pipelines.unsent);
     add("weir_store_breaker_openings_total", kCounter, "Circuit breaker openings.", view.pipelines.breaker_openings);
     add("weir_store_connects_total", kCounter, "Connections made to Redis.", view.pipelines.connects);
-    add("weir_store_refunds_total", kCounter, "Refunded charges of denied requests.", view.counts.refunds.get());
-    add("weir_store_failed_refunds_total", kCounter, "Failed refunds of denied requests; these charges expire.",
+    add("weir_store_refunds_total", kCounter, "Refunds for denied requests.", view.counts.refunds.get());
+    add("weir_store_failed_refunds_total", kCounter, "Failed refunds for denied requests; the charges expire.",
         view.counts.failed_refunds.get());
     add("weir_store_unsynced_keys", kGauge, "Keys with unsynced charges.", view.unsynced_keys);
     add("weir_store_synced_permits_total", kCounter, "Permits of unsynced charges that were written back to Redis.",
