@@ -41,7 +41,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"redis", {"public", "base", "resp", "net"}},
     {"fleet", {"public", "limiter.h", "fleet.h", "base", "algorithm", "table", "store", "resp", "redis"}},
     {"protocol", {"public", "base", "resp"}},
-    {"log", {"public", "base", "protocol"}},
+    {"log", {"public", "base"}},
     {"control", {"public", "limiter.h", "gate.h", "base", "policy", "usage", "envoy", "plans", "protocol", "log"}},
     {"server/loop", {"public", "limiter.h", "gate.h", "base", "resp", "protocol", "log", "control"}},
     {"server/observe",

@@ -15,11 +15,11 @@
 #include <sstream>
 #include <string>
 
+#include "base/json_text.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/remote.h"
 #include "cli/table_text.h"
-#include "protocol/problem.h"
 #include "weir/clock.h"
 
 namespace weir::cli {
@@ -67,8 +67,8 @@ void print_json(const std::vector<Finding>& findings) {
   for (std::size_t i = 0; i < findings.size(); ++i) {
     out += i > 0 ? ",\n{\"level\":\"" : "\n{\"level\":\"";
     out.append(kJsonWords.at(static_cast<std::size_t>(findings[i].level))).append("\",\"what\":");
-    protocol::append_json_text(out, findings[i].what);
-    protocol::append_json_text(out.append(",\"advice\":"), findings[i].advice);
+    base::append_json_text(out, findings[i].what);
+    base::append_json_text(out.append(",\"advice\":"), findings[i].advice);
     out += '}';
   }
   std::printf("%s]}\n", out.c_str());

@@ -13,7 +13,6 @@
 #include "cli/request_flags.h"
 #include "cli/table_text.h"
 #include "protocol/explain_text.h"
-#include "protocol/problem.h"
 #include "protocol/seconds.h"
 #include "weir/explanation.h"
 

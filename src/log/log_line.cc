@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/json_text.h"
 #include "base/text.h"
+#include "base/time_text.h"
 #include "base/utf8.h"
-#include "protocol/headers.h"
-#include "protocol/problem.h"
 
 namespace weir::log {
 namespace {
@@ -90,10 +90,10 @@ void escape_unseen(std::string& text, std::size_t from) {
 
 void append_json_field(std::string& out, std::string_view name, std::string_view value) {
   out.push_back(',');
-  protocol::append_json_text(out, name);
+  base::append_json_text(out, name);
   out.push_back(':');
   const std::size_t from = out.size();
-  protocol::append_json_text(out, value);
+  base::append_json_text(out, value);
   if (std::any_of(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](char c) { return (c & 0x80) != 0; })) {
     escape_unseen(out, from);
   }
@@ -112,7 +112,7 @@ void append_fitting(std::string& out, std::string_view name, std::string_view va
 }
 
 std::string json_line(const LogLine& line) {
-  std::string out = "{\"ts\":\"" + protocol::rfc3339(line.time) + "\",\"level\":\"";
+  std::string out = "{\"ts\":\"" + base::rfc3339(line.time) + "\",\"level\":\"";
   out.append(to_string(line.level)).append("\"");
   append_fitting(out, "msg", line.message, append_json_field);
   for (const LogField& field : line.fields) append_fitting(out, field.name, field.value, append_json_field);

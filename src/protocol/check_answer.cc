@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/json_text.h"
 #include "protocol/problem.h"
 #include "protocol/seconds.h"
 
@@ -57,7 +58,7 @@ std::string_view denied_title(const Decision& decision) {
 void begin_denied(std::string& body, int status, std::string_view title, std::string detail, std::string_view message) {
   body.append(problem_body({status, title, std::move(detail), kQuotaExceeded}));
   body.erase(body.rfind('}'));
-  append_json_text(body.append(",\"error\":\"Rate limit exceeded\",\"message\":"), message);
+  base::append_json_text(body.append(",\"error\":\"Rate limit exceeded\",\"message\":"), message);
   body.push_back(',');
 }
 
@@ -69,8 +70,8 @@ Decision binding_decision(const Answer& answer) {
 }
 
 void append_names(std::string& out, const LimitAnswer& limit) {
-  append_json_text(out.append("\"rule\":"), limit.rule);
-  append_json_text(out.append(",\"limit_text\":"), limit.quota);
+  base::append_json_text(out.append("\"rule\":"), limit.rule);
+  base::append_json_text(out.append(",\"limit_text\":"), limit.quota);
 }
 
 void append_rules(std::string& out, const Answer& answer, ShownLimits shown) {
@@ -79,7 +80,7 @@ void append_rules(std::string& out, const Answer& answer, ShownLimits shown) {
     append_names(out.append(","), *binding);
   } else {
     out.append("\"allowed\":").append(answer.allowed ? "true" : "false");
-    if (!answer.rule.empty()) append_json_text(out.append(",\"rule\":"), answer.rule);
+    if (!answer.rule.empty()) base::append_json_text(out.append(",\"rule\":"), answer.rule);
   }
   out.append(",\"reason\":\"").append(weir::to_string(answer.why)).append("\",\"limits\":[");
   bool is_first = true;
@@ -115,7 +116,7 @@ void deny_by_rules(std::string& body, int status, const Answer& answer, ShownLim
   for (const LimitAnswer& limit : answer.limits) {
     if (limit.decision.allowed || (shown == ShownLimits::binding && &limit != binding)) continue;
     if (!std::exchange(is_first, false)) body.push_back(',');
-    append_json_text(body, limit.name);
+    base::append_json_text(body, limit.name);
   }
   body.append("],");
 }
@@ -127,8 +128,8 @@ void append_members(std::string& out, const CheckOutcome& outcome, ShownLimits s
     append_decision_members(out, outcome.by_limit->decision);
   }
   if (outcome.id_name.empty()) return;
-  append_json_text(out.append(","), outcome.id_name);
-  append_json_text(out.append(":"), outcome.id);
+  base::append_json_text(out.append(","), outcome.id_name);
+  base::append_json_text(out.append(":"), outcome.id);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "base/nearest.h"
 #include "protocol/problem.h"
 #include "protocol/seconds.h"
@@ -39,7 +40,7 @@ std::string state_text(const RuleExplanation::State& state) {
 
 void append_member(std::string& out, const char* name, const std::string& value) {
   out.append("\"").append(name).append("\":");
-  append_json_text(out, value);
+  base::append_json_text(out, value);
   out.push_back(',');
 }
 
@@ -86,7 +87,7 @@ std::string to_json(const Explanation& explanation) {
     out += "\"charges\":[";
     for (const std::string& charge : reading.charges) {
       if (&charge != reading.charges.data()) out += ',';
-      append_json_text(out, charge);
+      base::append_json_text(out, charge);
     }
     out += "]}";
   }

@@ -34,10 +34,4 @@ struct ReportedLimits {
 // bucket's window is the time to fill an empty bucket. Calendar limits have no `w`, because their windows vary.
 void append_rate_limit_fields(std::string& out, ReportedLimits reported, const AnswerStyle& style, Micros now);
 
-// "Sun, 06 Nov 1994 08:49:37 GMT"
-std::string http_date(Micros now);
-
-// As logs and the admin API have it: 2026-11-16T07:00:00.123Z.
-std::string rfc3339(Micros time);
-
 }  // namespace weir::protocol

@@ -161,18 +161,6 @@ TEST(Headers, DescribeThePolicyOfEachKindOfLimit) {
   EXPECT_EQ(policy_of(concurrent), "\"default\";q=20;qu=\"concurrent-requests\"");
 }
 
-TEST(Headers, WriteDatesAsHttpRequires) {
-  EXPECT_EQ(http_date(Micros{784'111'777'000'000}), "Sun, 06 Nov 1994 08:49:37 GMT");
-  EXPECT_EQ(http_date(Micros{0}), "Thu, 01 Jan 1970 00:00:00 GMT");
-  EXPECT_EQ(http_date(Micros{1'709'251'199'999'999}), "Thu, 29 Feb 2024 23:59:59 GMT");
-}
-
-TEST(Headers, TimesOfLogsHaveMilliseconds) {
-  EXPECT_EQ(rfc3339(Micros{0}), "1970-01-01T00:00:00.000Z");
-  EXPECT_EQ(rfc3339(Micros{1'709'251'199'999'999}), "2024-02-29T23:59:59.999Z");
-  EXPECT_EQ(rfc3339(Micros{1'794'812'400'123'456}), "2026-11-16T07:00:00.123Z");
-}
-
 TEST(Seconds, AreRoundedUp) {
   EXPECT_EQ(seconds_ceil(Micros{0}), 0);
   EXPECT_EQ(seconds_ceil(Micros{1}), 1);

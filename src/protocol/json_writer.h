@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/problem.h"
+#include "base/json_text.h"
 
 namespace weir::protocol {
 
@@ -29,7 +29,7 @@ class JsonWriter {
   void begin_array(std::string_view name) { named(name), open('['); }
   void end_array() { close(']'); }
 
-  void text(std::string_view name, std::string_view value) { named(name), append_json_text(out_, value); }
+  void text(std::string_view name, std::string_view value) { named(name), base::append_json_text(out_, value); }
   void number(std::string_view name, std::uint64_t value) { raw(name, std::to_string(value)); }
   void flag(std::string_view name, bool value) { raw(name, value ? "true" : "false"); }
   void null(std::string_view name) { raw(name, "null"); }
@@ -40,7 +40,7 @@ class JsonWriter {
     begin_array(name);
     for (const std::string& value : values) {
       separate();
-      append_json_text(out_, value);
+      base::append_json_text(out_, value);
     }
     end_array();
   }
@@ -52,7 +52,7 @@ class JsonWriter {
   }
   void named(std::string_view name) {
     separate();
-    append_json_text(out_, name);
+    base::append_json_text(out_, name);
     out_ += ':';
   }
   void open(char bracket) {

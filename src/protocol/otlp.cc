@@ -1,8 +1,8 @@
 // Writes spans as JSON. See otlp.h.
 #include "protocol/otlp.h"
 
+#include "base/json_text.h"
 #include "base/text.h"
-#include "protocol/problem.h"
 
 namespace weir::protocol {
 namespace {
@@ -11,12 +11,12 @@ constexpr int kServer = 2;  // SPAN_KIND_SERVER
 constexpr int kError = 2;   // STATUS_CODE_ERROR
 
 void append_attribute(std::string& out, const SpanAttribute& attribute) {
-  append_json_text(out.append("{\"key\":"), attribute.name);
+  base::append_json_text(out.append("{\"key\":"), attribute.name);
   if (const auto* number = std::get_if<std::int64_t>(&attribute.value)) {
     base::append_digits(out.append(",\"value\":{\"intValue\":\""), *number);
     out.append("\"}}");
   } else {
-    append_json_text(out.append(",\"value\":{\"stringValue\":"), std::get<std::string>(attribute.value));
+    base::append_json_text(out.append(",\"value\":{\"stringValue\":"), std::get<std::string>(attribute.value));
     out.append("}}");
   }
 }
@@ -37,10 +37,10 @@ void append_nanoseconds(std::string& out, std::string_view name, Micros time) {
 }
 
 void append_span(std::string& out, const TraceSpan& span) {
-  append_json_text(out.append("{\"traceId\":"), span.trace_id);
-  append_json_text(out.append(",\"spanId\":"), span.span_id);
-  if (!span.parent_id.empty()) append_json_text(out.append(",\"parentSpanId\":"), span.parent_id);
-  append_json_text(out.append(",\"name\":"), span.name);
+  base::append_json_text(out.append("{\"traceId\":"), span.trace_id);
+  base::append_json_text(out.append(",\"spanId\":"), span.span_id);
+  if (!span.parent_id.empty()) base::append_json_text(out.append(",\"parentSpanId\":"), span.parent_id);
+  base::append_json_text(out.append(",\"name\":"), span.name);
   base::append_digits(out.append(",\"kind\":"), kServer);
   append_nanoseconds(out, "startTimeUnixNano", span.start);
   append_nanoseconds(out, "endTimeUnixNano", span.end);
@@ -59,7 +59,7 @@ std::string write_otlp(const TraceResource& resource, std::span<const TraceSpan>
                                             {"service.instance.id", resource.instance}};
   std::string out = "{\"resourceSpans\":[{\"resource\":{";
   append_attributes(out, about);
-  append_json_text(out.append("},\"scopeSpans\":[{\"scope\":{\"name\":\"weir\",\"version\":"), resource.version);
+  base::append_json_text(out.append("},\"scopeSpans\":[{\"scope\":{\"name\":\"weir\",\"version\":"), resource.version);
   out.append("},\"spans\":[");
   for (std::size_t i = 0; i < spans.size(); ++i) {
     if (i > 0) out.push_back(',');

@@ -22,9 +22,6 @@ struct Problem {
 // {"type":…,"title":…,"status":…,"detail":…}
 std::string problem_body(const Problem& problem);
 
-// Appends a JSON text with its quotes. Bytes that are not UTF-8 become U+FFFD.
-void append_json_text(std::string& out, std::string_view text);
-
 // Appends seconds: 100,000 µs is 0.1, with at most six decimal places and no trailing zeros. kNever is null.
 void append_json_seconds(std::string& out, Micros wait);
 

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/text.h"
-#include "protocol/headers.h"
+#include "base/time_text.h"
 #include "protocol/http1.h"
 
 namespace weir::server::admin {
@@ -178,6 +178,6 @@ void append_reach(protocol::JsonWriter& json, http::HttpContext& context, std::u
                         (why.empty() ? "Redis is available again" : "the other servers receive it: " + why));
 }
 
-std::string time_or_null(Micros time) { return time == Micros{0} ? "null" : '"' + protocol::rfc3339(time) + '"'; }
+std::string time_or_null(Micros time) { return time == Micros{0} ? "null" : '"' + base::rfc3339(time) + '"'; }
 
 }  // namespace weir::server::admin

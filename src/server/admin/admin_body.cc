@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "base/nearest.h"
 #include "base/text.h"
-#include "protocol/problem.h"
 
 namespace weir::server::admin {
 namespace {
@@ -77,7 +77,7 @@ Result<AdminBody> AdminBody::read(std::string_view body, std::span<const AdminMe
     const std::string named(name);
     if (!json.skip_value()) break;
     if (!rest.empty()) rest += ',';
-    protocol::append_json_text(rest, named);
+    base::append_json_text(rest, named);
     rest.append(":").append(body.substr(begin, json.at() - begin));
   }
   if (json.is_broken()) return not_json(json);

@@ -3,6 +3,7 @@
 // The whole body is parsed first; if it is invalid, nothing is charged. Consecutive checks with their own limits are
 // decided together, which makes this fast. The others are parsed again, one by one, when they are answered. If those
 // are many, they would delay the loop: then the body is copied and answered in pieces.
+#include "base/json_text.h"
 #include "server/http/http_routes.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ Result<void> read_all(std::string_view body, HttpContext& context) {
 
 void append_error(std::string& out, const Error& error) {
   out.append("\"error\":\"").append(error.code == ErrorCode::exhausted ? "Out of capacity" : "Bad check");
-  protocol::append_json_text(out.append("\",\"detail\":"), error.message);
+  base::append_json_text(out.append("\",\"detail\":"), error.message);
 }
 
 void append_decided(std::string& out, std::string_view key, const Result<Decision>& decision, HttpContext& context) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/time_text.h"
 #include "protocol/forward_auth.h"
 #include "protocol/query.h"
 #include "protocol/request_id.h"
@@ -71,7 +72,7 @@ void append_date(std::string& out, HttpService& service, Micros now) {
   const std::int64_t second = now.count() / 1'000'000;
   if (second != service.date_second) {
     service.date_second = second;
-    service.date = "Date: " + protocol::http_date(now) + "\r\n";
+    service.date = "Date: " + base::http_date(now) + "\r\n";
   }
   out.append(service.date);
 }
