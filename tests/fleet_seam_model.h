@@ -86,6 +86,7 @@ struct Line final : fleet::Transport {
   // Requests that are tied go in one call. In a cluster each other one is a call.
   void run(std::span<fleet::ScriptRequest> requests) override {
     for (fleet::ScriptRequest& request : requests) request.state = State::failed;
+    if (is_barred) return;
     if (const auto other = std::exchange(meanwhile, {})) other();
     while (!requests.empty()) {
       std::size_t count = redis.is_cluster ? 1 : requests.size();
@@ -159,15 +160,21 @@ struct Line final : fleet::Transport {
     known = {used, last_us, until};
   }
 
-  bool is_away() const override { return !redis.is_cluster && is_cut[0]; }
+  bool is_away() const override {
+    const bool is_away = is_barred || (!redis.is_cluster && is_cut[0]);
+    if (const auto other = is_away ? std::exchange(after_away, {}) : nullptr) other();
+    return is_away;
+  }
   bool is_any_cut() const { return is_cut[0] || is_cut[1]; }
   Micros now() const override { return redis.now; }
 
   Redis& redis;
   std::array<bool, kServers> is_cut{};
+  bool is_barred = false;      // by servers of another version of the key format
   Fate fate = Fate::answered;  // of the next call to this server
   std::size_t fate_server = 0;
-  std::function<void()> meanwhile;  // while the next call is in flight
+  std::function<void()> meanwhile;           // while the next call is in flight
+  mutable std::function<void()> after_away;  // as soon as the store has seen that this line is cut
   fleet::Doubt::Settle settle;
   std::array<std::optional<Heard>, kKeys> heard{};
   std::vector<std::function<void()>> late;  // the outcomes of calls that timed out, for later

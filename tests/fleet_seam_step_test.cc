@@ -6,6 +6,7 @@
 
 #include <array>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -373,6 +374,62 @@ TEST_F(FleetSeamStep, AWriteBackCountsBeyondTheLimit) {
     EXPECT_FALSE(ask(What::charge, high, 1).allowed);
     ask(What::overdraw, high, -10);
     EXPECT_EQ(ask(What::look, high, 0).remaining, 4) << "of what comes back, what was admitted too much is missing";
+  }
+}
+
+// Redis returns while a node decides a request. The node has seen that Redis is unavailable, so its share decides. If
+// it asked Redis after all, Redis would admit the request without the charges of the other node, and the share would
+// admit as much once more. In a cluster, a server that may not join decides by its share, too, until it may.
+TEST_F(FleetSeamStep, ARequestDuringWhichRedisReturnsIsDecidedByTheShare) {
+  using Ask = std::function<Result<Verdict>(SeamNode&, std::span<const Charge>)>;
+  constexpr Micros kLasts{10'000'000};
+  const Ask charge = [](SeamNode& node, auto charges) { return node.store->charge(charges, 0); };
+  const Ask once = [=](SeamNode& node, auto charges) {
+    return node.store->charge(charges, 0, {.name = "id", .lasts = kLasts});
+  };
+  const Ask reserve = [=](SeamNode& node, auto charges) { return node.store->reserve(charges, "id", kLasts, 0); };
+  struct Case {
+    const char* text;
+    const Ask& ask;
+    std::size_t keys = 1;
+    bool is_cluster = false;
+  };
+  const Case cases[] = {{"a charge", charge},
+                        {"a charge of two keys", charge, 2},
+                        {"a charge with an id", once},
+                        {"a reservation", reserve},
+                        {"a charge in a cluster", charge, 1, true},
+                        {"a charge of two parts of a cluster", charge, 2, true},
+                        {"a charge with an id of two parts of a cluster", once, 2, true},
+                        {"a reservation of two parts of a cluster", reserve, 2, true}};
+  for (const Algorithm algorithm : kChecked) {
+    for (const Case& one : cases) {
+      SCOPED_TRACE(std::string(to_string(algorithm)) + ", " + one.text);
+      const Setting setting{.is_cluster = one.is_cluster};
+      Redis redis;
+      redis.is_cluster = one.is_cluster;
+      SeamNode other(redis, 0, 2, setting), node(redis, 1, 2, setting);
+      const Limit limit = limit_of("100/year", algorithm);
+      const Charge charges[] = {{.key = "k0", .limit = &limit, .cost = 2}, {.key = "k1", .limit = &limit, .cost = 2}};
+      const auto admit = [&](SeamNode& its) {
+        int count = 0;
+        for (int i = 0; i < 200; ++i) count += its.store->check({.key = "k0", .limit = &limit})->allowed ? 1 : 0;
+        return count;
+      };
+      for (SeamNode* const its : {&other, &node}) {
+        its->line->is_barred = true;
+        its->store->handover().begin();
+      }
+      EXPECT_EQ(admit(other), 50);
+      node.line->after_away = [&] { other.line->is_barred = node.line->is_barred = false; };
+      const auto verdict = one.ask(node, std::span(charges).first(one.keys));
+      ASSERT_TRUE(verdict && verdict->allowed);
+      node.line->after_away = {};
+      other.line->is_barred = node.line->is_barred = false;
+      EXPECT_EQ(admit(node) + admit(other), 48);
+      for (SeamNode* const its : {&other, &node}) write_back(*its);
+      EXPECT_EQ(admit(node) + admit(other), 0);
+    }
   }
 }
 

@@ -350,8 +350,10 @@ void FleetStore::check_many(std::span<const Charge> charges, std::int64_t, std::
 // decide_by_share_first()
 //
 // After an outage, until all nodes have written their charges back, this node's share must also admit a request.
-// Returns the answer if the share denies, or if the answer is complete. While Redis is down this is skipped, and the
-// share is charged after Redis has failed. In a cluster it is unknown at this point which servers are down.
+// Returns the answer if the share denies, or if the answer is complete. While Redis is down, the share is charged
+// later, by the fallback. Then the request must not be sent, though another thread may close the breaker at any moment:
+// Redis would admit it without the unsynced charges of other nodes, and the share would admit as much once more. In a
+// cluster it is unknown at this point which servers are down, so the share is charged first.
 FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<const Charge> charges) {
   const bool takes = takes_permits(what);
   if (!handover_.is_on() || (what != What::look && !takes)) return {};
@@ -362,7 +364,8 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
     shared.push_back(charges[i]);
     charged.places |= std::uint32_t{1} << i;
   }
-  if (shared.empty() || (takes && is_away())) return {};
+  if (shared.empty()) return {};
+  if (takes && !is_cross_slot(charges) && is_away()) return {.is_unsent = true};
   const FallbackStore::Moment now = fallback_.moment(this->now());
   charged.charged_us = now.here;
   if (!takes) return {fallback_.answer(what, charges, {}, {}, now)};

@@ -206,12 +206,13 @@ Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std:
   }
   if (here.answer) return *std::move(here.answer);
   if (is_cross_slot(charges)) return CrossSlotRequest(*this, here.charged).ask(what, charges, id, lasts);
-  return decide_together(what, charges, id, lasts, here.charged);
+  return decide_together(what, charges, id, lasts, here);
 }
 
 // Decides a request as one event: it has one subject, or one server has all keys.
 Result<Verdict> FleetStore::decide_together(What what, std::span<const Charge> charges, std::string_view id,
-                                            Micros lasts, const ChargedHere& charged) {
+                                            Micros lasts, const ShareFirst& here) {
+  const ChargedHere& charged = here.charged;
   std::array<Decision, kChargesMax> decisions;
   std::array<std::int64_t, kChargesMax> reserved;
   ScriptRequest request{.what = what,
@@ -221,8 +222,9 @@ Result<Verdict> FleetStore::decide_together(What what, std::span<const Charge> c
                         .decisions = std::span(decisions).first(charges.size()),
                         .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
   request.may_split = what == What::charge && charges.size() > 1;
-  const KeyMemory::Asked asked = is_charged(what) ? count(charges) : memory_.begin(this->now());
-  run_carrying(request, asked);
+  const bool is_counted = is_charged(what) && !here.is_unsent;
+  const KeyMemory::Asked asked = is_counted ? count(charges) : memory_.begin(this->now());
+  if (!here.is_unsent) run_carrying(request, asked);
   if (request.state == State::failed && request.is_torn) {
     miss(charges, asked);
     return CrossSlotRequest(*this, charged, CrossSlotRequest::By::charge).ask(what, charges, id, lasts);

@@ -122,6 +122,7 @@ class FleetStore final : public store::Store {
   struct ShareFirst {
     std::optional<Result<Verdict>> answer{};  // the complete answer, if Redis need not be asked
     ChargedHere charged{};
+    bool is_unsent = false;  // do not send it: Redis was unavailable, so this node decides, even if Redis returns now
   };
   ShareFirst decide_by_share_first(What what, std::span<const Charge> charges);
   // Whether this request was charged: admitted, and not for the second time.
@@ -130,7 +131,7 @@ class FleetStore final : public store::Store {
   }
   void refund_share(std::span<const Charge> charges, const ChargedHere& charged);
   Result<Verdict> decide_together(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                  const ChargedHere& charged);
+                                  const ShareFirst& here);
   Micros now() const { return options_.transport ? options_.transport->now() : redis::steady_now(); }
   void wake() const {
     if (thread_) thread_->wake();
