@@ -313,6 +313,30 @@ TEST_F(FleetSeamStep, APartThatCannotBeSentHasWhatWasLeft) {
   EXPECT_EQ(verdict->decisions[0].remaining, 5) << "the part carries what the node admitted by itself";
 }
 
+// A server of a cluster is down, and another one answers. If a request cannot be sent to that one, the share of its key
+// may be looked at. Redis goes on to decide the key alone, so the share begins again when that server goes down, too.
+TEST_F(FleetSeamStep, AShareBeginsWhenTheServerOfItsKeyGoesDown) {
+  redis_.is_cluster = true;
+  for (const bool is_sent : {true, false}) {
+    SCOPED_TRACE(is_sent);
+    const std::string key = is_sent ? "k1" : "k3";
+    SeamNode node(redis_, 0, 1, {.is_cluster = true});
+    ASSERT_TRUE(check(node, 10, key).allowed);
+    node.cut(redis_.server_of("k0"));
+    node.line->fate_server = redis_.server_of(key);
+    node.line->fate = Fate::unsent;
+    const auto seen = node.store->preview({.key = key, .limit = &hundred_, .cost = 1}, 0);
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(seen->decided_by, DecidedBy::local);
+    if (is_sent) node.line->fate = Fate::answered;
+    const Decision decision = check(node, 70, key);
+    EXPECT_TRUE(decision.allowed);
+    EXPECT_EQ(decision.decided_by, is_sent ? DecidedBy::strict : DecidedBy::local);
+    node.cut(redis_.server_of(key));
+    EXPECT_EQ(admitted(node, 200, key), 20);
+  }
+}
+
 // A node with an old plan has heard one thing of a key: nothing is left of 100. Under its new plan of 1000 it knows no
 // more: 1000 may be used.
 TEST_F(FleetSeamStep, ALowerVersionThatIsUsedUpLeavesNothingOfAHigherOne) {

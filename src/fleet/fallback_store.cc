@@ -45,8 +45,13 @@ Decision closed(const Limit& limit) {
 }  // namespace
 
 FallbackStore::FallbackStore(KeyMemory& memory, UnsyncedCharges& unsynced, UnsyncedPermits& unsynced_permits,
-                             NodeRank rank)
-    : memory_(memory), unsynced_(unsynced), unsynced_permits_(unsynced_permits), forks_(count_forks()), rank_(rank) {}
+                             NodeRank rank, IsLasting is_lasting)
+    : memory_(memory),
+      unsynced_(unsynced),
+      unsynced_permits_(unsynced_permits),
+      is_lasting_(std::move(is_lasting)),
+      forks_(count_forks()),
+      rank_(rank) {}
 
 bool FallbackStore::is_child() const { return forks.load(std::memory_order_relaxed) != forks_; }
 
@@ -85,7 +90,8 @@ class FallbackStore::Shares {
 // charges, which Redis did not include.
 void FallbackStore::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now) {
   if (is_child()) return;
-  memory_.begin_share(key.mark, *whole.limit, now.steady, [&](const KnownUsage& said) {
+  const auto is_lasting = [&] { return !is_lasting_ || is_lasting_(whole); };
+  memory_.begin_share(key.mark, *whole.limit, now.steady, is_lasting, [&](const KnownUsage& said) {
     std::int64_t used = 0;
     if (said.reset_at > now.steady) {
       const NodeRank rank = this->rank();

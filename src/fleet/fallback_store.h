@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -33,7 +34,10 @@ enum class Booking : std::uint8_t {
 
 class FallbackStore {
  public:
-  FallbackStore(KeyMemory& memory, UnsyncedCharges& unsynced, UnsyncedPermits& unsynced_permits, NodeRank rank = {});
+  // Whether the share of a key stays in use (KeyMemory::begin_share()). Empty: always.
+  using IsLasting = std::function<bool(const Charge&)>;
+  FallbackStore(KeyMemory& memory, UnsyncedCharges& unsynced, UnsyncedPermits& unsynced_permits, NodeRank rank = {},
+                IsLasting is_lasting = {});
 
   void use(store::MemoryStore& here) {
     here_ = &here;
@@ -107,6 +111,7 @@ class FallbackStore {
   KeyMemory& memory_;
   UnsyncedCharges& unsynced_;
   UnsyncedPermits& unsynced_permits_;
+  const IsLasting is_lasting_;
   RefundOrder refund_order_;
   const std::uint64_t forks_;  // at construction
   store::MemoryStore* here_ = nullptr;

@@ -152,8 +152,10 @@ class KeyMemory {
   // Calls begin(said) for the first request that this node's share decides since Redis last answered, or since
   // set_sharing(true). Does not call it if nothing is known and nothing is unsynced: then the share starts whole. Calls
   // it again for a higher version of the limit, if nothing was left under the lower one: the higher one is full, too.
-  template <class Begin>
-  void begin_share(KeyMark mark, const Limit& limit, Micros now, Begin begin) {
+  // is_lasting() returns whether the share stays in use. If Redis decides the key when it can, it does not, and the
+  // next request begins it again.
+  template <class IsLasting, class Begin>
+  void begin_share(KeyMark mark, const Limit& limit, Micros now, IsLasting is_lasting, Begin begin) {
     const std::size_t set = set_of(mark);
     const std::lock_guard lock(lock_of(set));
     Entry* const entry = find(sets_[set], mark, limit);
@@ -162,7 +164,7 @@ class KeyMemory {
     const bool is_full = entry->is_full && entry->reset_at > now;
     const bool is_higher = is_full && entry->is_share_full && entry->used < limit.capacity;
     if (entry->seeded == round && !is_higher) return;
-    entry->seeded = round;
+    entry->seeded = is_lasting() ? round : std::uint16_t{0};
     entry->is_share_full = is_full;
     if (is_full) entry->used = std::max(entry->used, limit.capacity);
     const bool may_be_unsynced = std::exchange(entry->unsynced_most, kSome) > 0;

@@ -23,9 +23,10 @@ class KeyMemoryTest : public ::testing::Test {
   void note(std::string_view name, const Limit& limit, std::int64_t cost, const Decision& decision, Micros now) {
     memory_.note(mark(name), limit, cost, decision, ++said_us_, memory_.begin(now), 0, now);
   }
-  std::optional<KnownUsage> seed(std::string_view name, const Limit& limit) {
+  std::optional<KnownUsage> seed(std::string_view name, const Limit& limit, bool is_lasting = true) {
     std::optional<KnownUsage> found;
-    memory_.begin_share(mark(name), limit, Micros{0}, [&](const KnownUsage& said) { found = said; });
+    memory_.begin_share(
+        mark(name), limit, Micros{0}, [=] { return is_lasting; }, [&](const KnownUsage& said) { found = said; });
     return found;
   }
   const Limit limit_ = compile("5/minute").value();
@@ -411,6 +412,19 @@ TEST_F(KeyMemoryTest, StartsAShareOnce) {
   EXPECT_FALSE(seed("k", limit_)) << "later requests continue from there";
   note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 2}, 12 * kSecond);
   EXPECT_EQ(seed("k", limit_)->remaining, 2) << "Redis has answered again";
+}
+
+// Redis decides the key when it can, though shares of other keys are in use. So the share must know what is unsynced
+// and what Redis said since.
+TEST_F(KeyMemoryTest, AShareThatIsNotLastingBeginsAgain) {
+  memory_.set_sharing(true);
+  ask("k");
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 3, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_EQ(seed("k", limit_, false)->remaining, 3);
+  note("k", limit_, 1, {.allowed = true, .limit = 5, .remaining = 1, .reset_after = 9 * kSecond}, 10 * kSecond);
+  EXPECT_EQ(seed("k", limit_, false)->remaining, 1);
+  ASSERT_TRUE(seed("k", limit_)) << "from now on it stays in use";
+  EXPECT_FALSE(seed("k", limit_));
 }
 
 TEST_F(KeyMemoryTest, EvictsTheRecordThatRecoversFirst) {
