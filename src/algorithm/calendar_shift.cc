@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t kNear = 20 * std::int64_t{3'600'000'000};
 // Longer than any window.
 constexpr std::int64_t kLongest = 370 * std::int64_t{86'400'000'000};
+// Instead of a floor: the clock stood still for some calendars.
+constexpr std::int64_t kInDoubt = kTimeEnd;
 
 std::int64_t in_range(std::int64_t us) { return std::clamp<std::int64_t>(us, 0, kTimeEnd - 1); }
 
@@ -28,9 +30,22 @@ struct Standing {
 Standing standing(const CalendarShift& shift, const Calendar& calendar, std::int64_t now_us) {
   const CalendarShift::Hold& far = shift.far;
   if (now_us >= far.floor_us) return {};
-  const Window marked = calendar.window_at(in_range(far.mark_us));
+  Window marked = calendar.window_at(in_range(far.mark_us));
+  const CalendarShift::Skipped& skipped = shift.skipped;  // a window whose end was skipped has not ended
+  if (skipped.from_us < marked.end_us && marked.end_us <= skipped.to_us) {
+    marked = calendar.window_at(in_range(skipped.to_us));
+  }
   const bool is_beyond = far.floor_us >= marked.next_end_us;
   return {!is_beyond || now_us < marked.end_us, is_beyond, marked};
+}
+
+// Small corrections of a clock that drifts are left out, or windows would stand still again with each of them.
+CalendarShift::Skipped skip(CalendarShift::Skipped skipped, std::int64_t was, std::int64_t is) {
+  constexpr std::int64_t kDrift = 60'000'000;
+  if (is <= was) return {std::min(skipped.from_us, is), std::min(skipped.to_us, is)};
+  if (is - was < kDrift) return skipped;
+  if (skipped.to_us == 0) return {was, is};
+  return {std::min(skipped.from_us, was), std::max(skipped.to_us, is)};
 }
 
 // Windows that ended between two jumps are then kept too long, never too short. After a correction backward, a jump may
@@ -52,6 +67,15 @@ void join_closest(std::array<CalendarShift::Jump, 3>& jumps, const CalendarShift
   std::copy_n(all.begin(), jumps.size(), jumps.begin());
 }
 
+// The time until which a window that a jump passed over is kept: as announced, but not into a day that begins after the
+// last correction.
+std::int64_t kept_until(const CalendarShift& shift, const Calendar& calendar, const CalendarShift::Jump& jump,
+                        std::int64_t end_us) {
+  const std::int64_t jumped = calendar.window_at(in_range(jump.to_us)).end_us;
+  const std::int64_t last = calendar.window_at(true_time(shift, shift.since_us)).end_us;
+  return std::min(end_us - jump.behind_us, std::min(jumped, last) - shift.now_us);
+}
+
 }  // namespace
 
 CalendarShift corrected(const CalendarShift& before, std::int64_t now_us, std::int64_t time_us, std::int64_t last_us) {
@@ -60,17 +84,21 @@ CalendarShift corrected(const CalendarShift& before, std::int64_t now_us, std::i
   after.since_us = time_us;
   after.before_us = before.now_us;
   after.before_since_us = before.since_us;
-  after.before_floor_us = before.near.floor_us;
+  after.before_floor_us = before.far.floor_us != 0 ? kInDoubt : before.near.floor_us;
   const std::int64_t was = std::max(true_time(before, last_us), before.near.floor_us);
   const std::int64_t is = true_time(after, time_us);
-  const std::int64_t far_until = std::min(before.far.floor_us, before.far.mark_us + kLongest);
+  after.skipped = skip(before.skipped, was, is);
+  const std::int64_t far_until =
+      std::min(before.far.floor_us, std::max(before.far.mark_us, after.skipped.to_us) + kLongest);
   if (is >= far_until) after.far = {};
   if (was - is > kNear) {
     after.near = {};
     after.far = {std::max(was, after.far.floor_us), is};
   } else {
     after.near = {was, std::min(is, was)};
+    after.far.mark_us = std::min(after.far.mark_us, is);
   }
+  if (after.far.floor_us == 0 || after.far.mark_us == is) after.skipped = {};
   // In the order of time. Those that were in effect since the correction before are kept for charged_window_end().
   auto kept = std::remove_if(after.jumps.begin(), after.jumps.end(), [&](const CalendarShift::Jump& jump) {
     return jump.to_us <= jump.from_us || jump.to_us - jump.behind_us <= before.since_us || is >= jump.to_us + kLongest;
@@ -98,36 +126,42 @@ std::int64_t end_by(const Calendar& calendar, std::int64_t end_us, std::int64_t 
   const CalendarShift* const shift = ShiftedCalendar::here();
   if (shift == nullptr) return end_us;
   const std::int64_t now_us = true_time(*shift, time_us), shown = shown_by(calendar, time_us);
+  const Standing far = standing(*shift, calendar, now_us);
   if (end_us > shown) {
-    const Standing far = standing(*shift, calendar, now_us);
     if (far.is_beyond && far.stands) return far.marked.end_us - shift->now_us;
-    // Windows of the time when the clock was far ahead are over.
-    const bool is_over = far.is_beyond && end_us > calendar.window_at(shown).next_end_us;
+    // Windows of the time when the clock was far ahead are over, also the next one.
+    const bool is_over = far.is_beyond && end_us > calendar.window_at(shown).end_us;
     return is_over ? time_us : end_us - shift->now_us;
   }
+  std::int64_t latest_us = time_us;
   for (const CalendarShift::Jump& jump : shift->jumps) {
     if (end_us <= jump.from_us || end_us > jump.to_us) continue;
-    // As announced, but not into a day that begins after the last correction.
-    const std::int64_t jumped = calendar.window_at(in_range(jump.to_us)).end_us;
-    const std::int64_t last = calendar.window_at(true_time(*shift, shift->since_us)).end_us;
-    return std::max(time_us, std::min(end_us - jump.behind_us, std::min(jumped, last) - shift->now_us));
+    if (far.is_beyond && far.stands && end_us > far.marked.end_us) {  // of the next window, or of one that is over
+      return (end_us > far.marked.next_end_us ? far.marked.end_us : end_us) - shift->now_us;
+    }
+    latest_us = std::max(latest_us, kept_until(*shift, calendar, jump, end_us));
   }
-  return time_us;
+  return latest_us;
 }
 
-std::int64_t charged_window_end(const Calendar& calendar, std::int64_t at_us) {
+std::int64_t charged_window_end(const Calendar& calendar, std::int64_t at_us, std::int64_t time_us) {
   const CalendarShift* const shift = ShiftedCalendar::here();
   if (shift == nullptr) return calendar.window_at(at_us).end_us;
   if (at_us < shift->before_since_us) return 0;
   std::int64_t shown = shown_by(calendar, at_us);
   if (at_us < shift->since_us) {
-    if (shift->far.floor_us != 0) return 0;
+    if (shift->before_floor_us == kInDoubt || shift->far.floor_us != 0) return 0;
     shown = in_range(std::max(at_us + shift->before_us, shift->before_floor_us));
   }
   const Window window = calendar.window_at(shown);
+  const Standing far = at_us < shift->since_us ? Standing{} : standing(*shift, calendar, true_time(*shift, at_us));
+  if (far.is_beyond && far.stands && true_time(*shift, time_us) >= far.marked.end_us) return 0;  // it is over
   for (const CalendarShift::Jump& jump : shift->jumps) {  // it may have been charged to a window kept from before it
-    if (jump.to_us == 0 || window.start_us <= jump.from_us || window.start_us > jump.to_us) continue;
-    if (at_us < calendar.window_at(in_range(jump.from_us)).end_us - jump.behind_us) return 0;
+    if (jump.to_us == 0 || window.start_us <= jump.from_us) continue;
+    const std::int64_t end_us = std::min(window.start_us, jump.to_us);
+    const bool is_earlier = at_us < shift->since_us;
+    const std::int64_t kept_us = is_earlier ? end_us - jump.behind_us : kept_until(*shift, calendar, jump, end_us);
+    if (far.stands || at_us < kept_us) return 0;
   }
   return window.end_us;
 }

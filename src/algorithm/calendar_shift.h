@@ -27,6 +27,11 @@ struct CalendarShift {
     std::int64_t floor_us = 0, mark_us = 0;
     friend bool operator==(const Hold&, const Hold&) = default;
   };
+  // The clock was set forward over this time, which thus never passed.
+  struct Skipped {
+    std::int64_t from_us = 0, to_us = 0;
+    friend bool operator==(const Skipped&, const Skipped&) = default;
+  };
   // The clock was set forward, when the wall clock had been `behind_us` ahead of the table's time.
   struct Jump {
     std::int64_t from_us = 0, to_us = 0, behind_us = 0;
@@ -37,9 +42,10 @@ struct CalendarShift {
   std::int64_t since_us = 0;         // the time of that correction
   Hold near{};                       // set back by less than any window
   Hold far{};                        // set back by more
+  Skipped skipped{};                 // after that, on the way to far.floor_us
   std::int64_t before_us = 0;        // now_us, before the last correction
   std::int64_t before_since_us = 0;  // since_us, before it
-  std::int64_t before_floor_us = 0;  // near.floor_us, before it
+  std::int64_t before_floor_us = 0;  // near.floor_us, before it; kTimeEnd if there was a far.floor_us
   std::array<Jump, 3> jumps{};       // those that may still be in effect for some window
   friend bool operator==(const CalendarShift&, const CalendarShift&) = default;
 };
@@ -83,8 +89,8 @@ std::int64_t end_by(const Calendar& calendar, std::int64_t end_us, std::int64_t 
 
 // charged_window_end()
 //
-// The end, by the calendar's clock, of the window in which a charge was made at an earlier time. 0 if the corrections
-// since then leave it in doubt.
-std::int64_t charged_window_end(const Calendar& calendar, std::int64_t at_us);
+// The end, by the calendar's clock, of the window in which a charge was made at a time before `time_us`. 0 if that
+// window is over, or if the corrections since then leave it in doubt.
+std::int64_t charged_window_end(const Calendar& calendar, std::int64_t at_us, std::int64_t time_us);
 
 }  // namespace weir::algorithm

@@ -184,6 +184,53 @@ TEST(CalendarShift, ManyCorrectionsForwardForgetNoYear) {
   EXPECT_EQ(client.ask(now).retry_after.count(), kMidnight + 45 * kDay - now) << "the end of 2026";
 }
 
+// The clock shows the day after tomorrow, or the month after next. Its permits are not denied until then.
+TEST(CalendarShift, AClockThatWasTwoWindowsAheadDeniesNoNextWindow) {
+  for (const CalendarUnit unit : {CalendarUnit::day, CalendarUnit::week, CalendarUnit::month, CalendarUnit::year}) {
+    const Limit limit = limit_by(unit);
+    const Window first = limit.calendar->window_at(kMidnight), second = limit.calendar->window_at(first.end_us);
+    Clock clock;
+    Client client{limit, clock};
+    const std::int64_t wrong = second.end_us + kHour, now = kMidnight + 2 * kHour;
+    EXPECT_TRUE(client.ask(wrong, 10).allowed);
+    clock.correct(now - wrong, wrong);
+    const auto at = [&](std::int64_t true_us) { return true_us + wrong - now; };
+    EXPECT_EQ(client.ask(at(now)).retry_after.count(), first.end_us - now);
+    EXPECT_EQ(client.ask(at(first.end_us), 10).reset_after.count(), second.end_us - first.end_us) << "as announced";
+    EXPECT_FALSE(client.ask(at(second.end_us) - 1).allowed);
+    EXPECT_TRUE(client.ask(at(second.end_us), 10).allowed);
+  }
+}
+
+// The clock was set back by mistake, and then set right in two steps.
+TEST(CalendarShift, AWindowWhoseEndWasSkippedHasNotEnded) {
+  const Limit limit = limit_by(CalendarUnit::day);
+  Clock clock;
+  Client client{limit, clock};
+  const std::int64_t now = kMidnight + 8 * kHour;
+  EXPECT_TRUE(client.ask(now, 10).allowed);
+  clock.correct(-100 * kDay, now + kHour);
+  EXPECT_FALSE(client.ask(now + kHour).allowed);
+  clock.correct(-60 * kHour, now + 2 * kHour);
+  EXPECT_FALSE(client.ask(now + 2 * kHour).allowed);
+  clock.correct(0, now + 3 * kHour);
+  EXPECT_EQ(client.ask(now + 3 * kHour).retry_after.count(), kDay - 11 * kHour);
+}
+
+// A day ahead, then two, then back by a little: the true day is the earlier one.
+TEST(CalendarShift, ASmallCorrectionAfterALargeOneIsFollowed) {
+  const Limit limit = limit_by(CalendarUnit::day);
+  Clock clock;
+  const std::int64_t now = kMidnight - kHour;
+  clock.correct(2 * kDay - kHour, now);
+  clock.correct(2 * kHour, now);
+  clock.correct(0, now);
+  Client client{limit, clock};
+  EXPECT_TRUE(client.ask(kMidnight, 10).allowed);
+  EXPECT_EQ(client.ask(kMidnight + 12 * kHour).retry_after.count(), 12 * kHour);
+  EXPECT_EQ(client.ask(kMidnight + kDay, 10).reset_after.count(), kDay);
+}
+
 // A reservation of the day before is not refunded to the day that a corrected clock has begun.
 TEST(CalendarShift, RefundsOnlyToTheWindowThatWasCharged) {
   const Limit limit = limit_by(CalendarUnit::day);
@@ -206,6 +253,24 @@ TEST(CalendarShift, RefundsOnlyToTheWindowThatWasCharged) {
   EXPECT_EQ(refunded(behind.shift, kMidnight - kHour, now), 0);
   EXPECT_EQ(refunded(behind.shift, kMidnight - 20 * kMinute, now), 0) << "perhaps charged to the window before";
   EXPECT_EQ(refunded(behind.shift, kMidnight + kMinute, now), 4);
+}
+
+// What was charged while the clock was two days ahead is not refunded two days later.
+TEST(CalendarShift, RefundsNothingToTheSameDayOfAWrongClock) {
+  const Limit limit = limit_by(CalendarUnit::day);
+  const std::int64_t wrong = kMidnight + 2 * kDay + kHour;
+  Clock clock;
+  clock.correct(-2 * kDay, wrong);
+  Client client{limit, clock};
+  for (const std::int64_t charged : {wrong - kHour, wrong + kHour}) {
+    for (const std::int64_t later : {kDay, 2 * kDay}) {
+      const std::int64_t now = wrong + later;
+      client.ask(now, 10);
+      const ShiftedCalendar shifted(clock.shift);
+      const FixedWindow after = fixed_window_refund(client.state, limit, now, charged_at(limit, charged), 4);
+      EXPECT_EQ(after.count, client.state.count) << (charged - wrong) / kHour << " " << later / kDay;
+    }
+  }
 }
 
 // A clock that is wrong by up to `most_us`, and corrected again and again within a day; then it is right. Every true

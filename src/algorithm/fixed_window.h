@@ -66,7 +66,7 @@ inline Stepped<FixedWindow> fixed_window_step(FixedWindow s, const Limit& limit,
 inline FixedWindow fixed_window_refund(FixedWindow s, const Limit& limit, std::int64_t now, const Charged& charged,
                                        std::int64_t cost) {
   if (fixed_window_end(s, limit, now) <= now) return s;
-  const std::int64_t charged_end = limit.period_us == 0 ? charged_window_end(*limit.calendar, charged.at_us)
+  const std::int64_t charged_end = limit.period_us == 0 ? charged_window_end(*limit.calendar, charged.at_us, now)
                                                         : fixed_window_at(limit, charged.at_us).end_us;
   if (charged_end != s.end_us) return s;
   return {s.end_us, std::max<std::int64_t>(0, s.count - cost)};

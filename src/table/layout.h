@@ -231,7 +231,7 @@ struct Header {
   // The clock of calendars: 0 if it was never corrected; else 1 or 2, which of the two is in effect. The other is for
   // the next change. Each has the members of algorithm::CalendarShift, in their order.
   std::uint64_t calendar_shift;
-  std::int64_t calendar_shifts[2][18];
+  std::int64_t calendar_shifts[2][20];
 };
 inline constexpr std::uint64_t kHeaderBytes = 4096;
 static_assert(sizeof(Header) <= kHeaderBytes);
