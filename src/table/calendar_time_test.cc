@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "seed.h"
@@ -33,7 +36,8 @@ class CalendarTime : public ::testing::Test {
     }
     return debit.decision;
   }
-  // The wall clock is `ahead_us` ahead of the table's clock, and the sweep records it.
+  // The wall clock is `ahead_us` ahead of the table's clock, and the sweep records it. The file was made by the clock
+  // of the machine, not by the table's.
   void correct(std::int64_t ahead_us) {
     Header& header = table_->region().header();
     const std::int64_t created = std::exchange(header.created_us, 0);
@@ -153,6 +157,93 @@ TEST_F(CalendarTime, NoDayHasTwoQuotasAfterAnyCorrections) {
       for (const auto& [key, permits] : admitted) EXPECT_LE(permits, 10) << key << " on day " << day;
     }
   }
+}
+
+// The file was made before the first NTP step: the clock was ahead, and is now behind the file's creation.
+TEST_F(CalendarTime, FollowsAClockThatIsSetBackBehindTheCreationOfTheFile) {
+  Header header{};
+  const std::int64_t boot = 10 * kSecond, wrong = kMidnight + 400 * kDay;
+  const auto at = [&](std::int64_t wall, std::int64_t booted) { return ClockReading{{1, 2}, wall, booted}; };
+  header.created_us = wrong;
+  set_clock(header, at(wrong, boot));
+  note_wall_clock(header, at(wrong + kSecond, boot + kSecond));
+  EXPECT_EQ(calendar_shift(header), algorithm::CalendarShift{});
+  note_wall_clock(header, at(kMidnight, boot + 2 * kSecond));
+  EXPECT_EQ(calendar_shift(header).now_us, -400 * kDay - 2 * kSecond);
+  std::int64_t drifted = kMidnight;  // by a second a minute
+  for (std::int64_t minute = 1; minute <= 9; ++minute) {
+    drifted += 61 * kSecond;
+    note_wall_clock(header, at(drifted, boot + 2 * kSecond + minute * 60 * kSecond));
+  }
+  EXPECT_EQ(calendar_shift(header).now_us, -400 * kDay + 7 * kSecond);
+}
+
+// A machine without a clock of its own starts in 1970. Its days go on from the latest time until the clock is set.
+TEST_F(CalendarTime, DoesNotFollowAClockThatWasNotSetSinceTheMachineStarted) {
+  Header header{};
+  const auto at = [&](std::int64_t boot_id, std::int64_t wall, std::int64_t booted) {
+    return ClockReading{{static_cast<std::uint64_t>(boot_id), 2}, wall, booted};
+  };
+  header.created_us = kMidnight;
+  set_clock(header, at(1, kMidnight, 10 * kSecond));
+  set_clock(header, at(2, 20 * kSecond, 20 * kSecond));
+  note_wall_clock(header, at(2, 30 * kSecond, 30 * kSecond));
+  EXPECT_EQ(calendar_shift(header), algorithm::CalendarShift{});
+  note_wall_clock(header, at(2, kMidnight + kHour, 40 * kSecond));
+  EXPECT_EQ(calendar_shift(header).now_us, kHour - 20 * kSecond);
+}
+
+// A kill while the clock is set for a new boot: it is set again from the same values.
+TEST_F(CalendarTime, AKillWhileTheClockIsSetForgetsNothing) {
+  Header header{};
+  header.created_us = kMidnight;
+  set_clock(header, {{1, 2}, kMidnight, 10 * kSecond});
+  note_wall_clock(header, {{1, 2}, kMidnight + kHour, 20 * kSecond});
+  const Header before = header;
+  const ClockReading next{{3, 4}, kMidnight + 2 * kHour, 5 * kSecond};
+  set_clock(header, next);
+  const Header after = header;
+  header.latest_us = before.latest_us;  // as if it had been killed before the last two were stored
+  std::copy(std::begin(before.boot_id), std::end(before.boot_id), header.boot_id);
+  set_clock(header, next);
+  EXPECT_EQ(calendar_shift(header), calendar_shift(after));
+  EXPECT_EQ(header.clock_offset_us, after.clock_offset_us);
+}
+
+// A reader never takes words of two corrections for one.
+TEST_F(CalendarTime, ACorrectionIsReadAsAWhole) {
+  Header header{};
+  header.created_us = 1;
+  set_clock(header, {{1, 2}, kMidnight, 10 * kSecond});
+  note_wall_clock(header, {{1, 2}, kMidnight + kHour, 10 * kSecond});
+  std::atomic<bool> is_over = false;
+  std::thread writer([&] {
+    for (std::int64_t i = 1; i <= 100'000; ++i) {
+      const std::int64_t boot = 10 * kSecond + i * kSecond;
+      note_wall_clock(header, {{1, 2}, kMidnight + i * kSecond + (i % 100) * kHour, boot});
+    }
+    is_over = true;
+  });
+  std::int64_t read = 0;
+  for (; !is_over; ++read) {
+    const algorithm::CalendarShift shift = calendar_shift(header);
+    const std::int64_t i = (shift.since_us - kMidnight) / kSecond;
+    ASSERT_EQ(shift.now_us, i == 0 ? kHour : i % 100 * kHour) << i;
+  }
+  writer.join();
+  EXPECT_GT(read, 0);
+}
+
+// Also if it is suspended during two of them, after which the same words are in effect.
+TEST_F(CalendarTime, TwoCorrectionsDoNotLookLikeNone) {
+  Header header{};
+  header.created_us = 1;
+  set_clock(header, {{1, 2}, kMidnight, 10 * kSecond});
+  note_wall_clock(header, {{1, 2}, kMidnight + kHour, 10 * kSecond});
+  const std::uint64_t before = header.calendar_shift;
+  note_wall_clock(header, {{1, 2}, kMidnight + 2 * kHour, 10 * kSecond});
+  note_wall_clock(header, {{1, 2}, kMidnight + 3 * kHour, 10 * kSecond});
+  EXPECT_NE(header.calendar_shift, before);
 }
 
 TEST_F(CalendarTime, IgnoresASmallDifference) {

@@ -21,7 +21,8 @@ constexpr std::uint64_t kArenaBytesMin = 64 * 1024;
 constexpr std::uint64_t kArenaBytesOfKey = 32;
 constexpr std::uint32_t kRegistryEntries = kLimitsMax + 4;
 constexpr std::int64_t kTenYears = 315'576'000'000'000;
-constexpr std::int64_t kShiftMin = 2'000'000;
+constexpr std::int64_t kSecond = 1'000'000;
+constexpr std::int64_t kShiftMin = 2 * kSecond;
 constexpr std::int64_t kSlack = 60'000'000;  // a reading may be this much older than the table's latest time
 
 bool is_time(std::int64_t us) { return us > 0 && us < kTimeEnd; }
@@ -44,22 +45,33 @@ std::int64_t wall_ahead_of(const Header& header) {
   return std::clamp<std::int64_t>(ahead, -kTimeEnd, kTimeEnd);
 }
 
-// Calendars follow the wall clock if it is off by more than the difference between readings. They do not follow a
-// wall clock that was never set since the machine started. `last_us` is the latest time at which calendars were read.
+// Whether somebody has set the wall clock. One that is behind the creation of the file may never have been set since
+// the machine started; or it was ahead when the file was made, and has been set back. Then it was set since the last
+// look, or calendars follow such a clock already.
+bool is_set(const Header& header, const ClockReading& reading, std::int64_t ahead, std::int64_t followed_us) {
+  return reading.wall_us >= header.created_us || std::abs(ahead - wall_ahead_of(header)) > kShiftMin ||
+         reading.wall_us - ahead + followed_us < header.created_us;
+}
+
+// Calendars follow the wall clock if it is off by more than the difference between readings. `last_us` is the latest
+// time at which calendars were read. A kill may come at any point, so what reveals the correction is stored last.
 void note_wall_clock(Header& header, const ClockReading& reading, std::int64_t last_us) {
-  constexpr std::int64_t kSecond = 1'000'000;
-  const std::int64_t time = time_of(header, reading), ahead = reading.wall_us - time;
-  __atomic_store_n(&header.wall_ahead_us, ahead, __ATOMIC_RELAXED);
+  const std::int64_t time = time_of(header, reading);
+  const std::int64_t ahead = reading.wall_us - time;
   const algorithm::CalendarShift shift = calendar_shift(header);
-  const std::int64_t seconds = (ahead + (ahead < 0 ? -kSecond : kSecond) / 2) / kSecond * kSecond;
-  if (std::abs(seconds - shift.now_us) <= kShiftMin || reading.wall_us < header.created_us) return;
-  using Words = std::array<std::int64_t, algorithm::kCalendarShiftWords>;
-  const auto next = std::bit_cast<Words>(algorithm::corrected(shift, seconds, time, last_us));
-  const std::uint64_t other = load(header.calendar_shift) == 1 ? 2 : 1;
-  for (std::size_t i = 0; i < next.size(); ++i) {
-    __atomic_store_n(&header.calendar_shifts[other - 1][i], next[i], __ATOMIC_RELAXED);
+  const std::int64_t rounded = (ahead + (ahead < 0 ? -kSecond : kSecond) / 2) / kSecond * kSecond;
+  const std::int64_t seconds = std::clamp<std::int64_t>(rounded, -kTimeEnd, kTimeEnd);  // as it is read
+  if (std::abs(seconds - shift.now_us) > kShiftMin && is_set(header, reading, ahead, shift.now_us)) {
+    using Words = std::array<std::int64_t, algorithm::kCalendarShiftWords>;
+    const auto next = std::bit_cast<Words>(algorithm::corrected(shift, seconds, time, last_us));
+    const std::uint64_t corrections = load(header.calendar_shift);
+    __atomic_thread_fence(__ATOMIC_RELEASE);  // whoever reads a word of the next shift also sees the number of this one
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      __atomic_store_n(&header.calendar_shifts[corrections % 2][i], next[i], __ATOMIC_RELAXED);
+    }
+    store(header.calendar_shift, corrections + 1);
   }
-  store(header.calendar_shift, other);
+  __atomic_store_n(&header.wall_ahead_us, ahead, __ATOMIC_RELAXED);
 }
 
 auto refuse(std::string message) { return fail(ErrorCode::unavailable, std::move(message)); }
@@ -167,16 +179,21 @@ void note_wall_clock(Header& header, const ClockReading& reading) {
   note_wall_clock(header, reading, time_of(header, reading));
 }
 
+// While a reader is suspended, the wall clock may be corrected twice, and its words are overwritten.
 algorithm::CalendarShift calendar_shift(const Header& header) {
-  const std::uint64_t place = load(header.calendar_shift);
-  if (place == 0) return {};
   static_assert(algorithm::kCalendarShiftWords == std::size(Header{}.calendar_shifts[0]));
   std::array<std::int64_t, algorithm::kCalendarShiftWords> words;
-  std::ranges::transform(header.calendar_shifts[(place - 1) % 2], words.begin(), [](const std::int64_t& word) {
-    // A damaged file may contain anything.
-    return std::clamp<std::int64_t>(__atomic_load_n(&word, __ATOMIC_RELAXED), -kTimeEnd, kTimeEnd);
-  });
-  return std::bit_cast<algorithm::CalendarShift>(words);
+  for (std::uint64_t seen = load(header.calendar_shift); seen != 0;) {
+    std::ranges::transform(header.calendar_shifts[(seen - 1) % 2], words.begin(), [](const std::int64_t& word) {
+      // A damaged file may contain anything.
+      return std::clamp<std::int64_t>(__atomic_load_n(&word, __ATOMIC_RELAXED), -kTimeEnd, kTimeEnd);
+    });
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    const std::uint64_t again = load(header.calendar_shift);
+    if (again == seen) return std::bit_cast<algorithm::CalendarShift>(words);
+    seen = again;
+  }
+  return {};
 }
 
 std::int64_t time_at(const Header& header, const ClockReading& reading) {
@@ -187,9 +204,10 @@ std::int64_t time_at(const Header& header, const ClockReading& reading) {
 void set_clock(Header& header, const ClockReading& reading) {
   const std::int64_t last = std::clamp<std::int64_t>(header.latest_us, 0, kTimeEnd - 1);
   header.clock_offset_us = clock_offset_us(reading, header.latest_us);
-  header.latest_us = time_of(header, reading);
   header.time_namespace = time_namespace();
+  header.wall_ahead_us = reading.wall_us - time_of(header, reading);  // not set since the machine started
   note_wall_clock(header, reading, last);
+  header.latest_us = time_of(header, reading);  // after a kill before this, all of it is done again
   std::copy(reading.boot_id.begin(), reading.boot_id.end(), header.boot_id);
 }
 

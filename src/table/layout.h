@@ -228,8 +228,8 @@ struct Header {
   alignas(64) std::uint64_t limits_epoch;
   alignas(64) std::uint64_t recycling;  // epoch of its start << 3 | a Recycling
   NumberSet limits_used;                // the numbers found in slots
-  // The clock of calendars: 0 if it was never corrected; else 1 or 2, which of the two is in effect. The other is for
-  // the next change. Each has the members of algorithm::CalendarShift, in their order.
+  // The clock of calendars: how often it was corrected. After an odd number the first of the two is in effect, else the
+  // second; the other is for the next change. Each has the members of algorithm::CalendarShift, in their order.
   std::uint64_t calendar_shift;
   std::int64_t calendar_shifts[2][20];
 };

@@ -133,7 +133,8 @@ for pace in x1.05 x10; do
 done
 
 # It is started again while the wall clock is wrong: time goes on from where it was. The calendar's window ends with the
-# year of the wall clock, as the server last noted it: as announced, or earlier by what this clock has been ahead.
+# year of the wall clock, as the server last noted it: as announced, or earlier by what this clock has been ahead, or
+# later by what it is behind.
 fastest=10
 for wall in -86400 +86400; do
   set_wall "$wall"
@@ -151,8 +152,8 @@ for wall in -86400 +86400; do
     "$(spend "$faked" year 5/calendar_year fixed_window 3)"
   before=$(left_of "$reset_before") now=$(left_of "$(reset_of "$faked")")
   passed=$((($(now_us) - spent_at) / 1000))
-  early=$((before - passed - now)) ahead=$((86400000 + fastest * passed))
+  early=$((before - passed - now)) ahead=$((86400000 + fastest * passed)) behind=$((wall < 0 ? -wall * 1000 : 0))
   is "started at $wall s: it ends with the year, $early ms before it was announced to end" yes \
-    "$(((early >= -2000 && early <= ahead)) && echo yes)"
+    "$(((early >= -behind - 2000 && early <= ahead)) && echo yes)"
 done
 finish
