@@ -135,16 +135,17 @@ Eviction::Raised Eviction::raise_floor(Page& page, const Word& version, const Gr
                                        std::int64_t now) {
   const Known& known = *group.known;
   std::uint64_t state = 0;
-  for (const Victim& victim : victims) state = join(known, state, victim.state);
+  for (const Victim& victim : victims) state = join(known, state, victim.state, now);
   if (state == 0) return Raised::in_page;  // all of them have expired
   Unit* place = nullptr;
   Word seen{};
   for (const Floor& floor : finder_.floors_of(page, version, known.floor_name)) {
     if (limit_of(floor.word.tag) != group.number) continue;
-    if (covers(known, floor.word.state, state)) return Raised::in_page;
     place = floor.unit;
     seen = floor.word;
-    state = join(known, state, seen.state);
+    if (reader_.has_lapsed(seen, now)) continue;
+    if (covers(known, seen.state, state, now)) return Raised::in_page;
+    state = join(known, state, seen.state, now);
   }
   for (Unit& unit : page.floors) {
     if (place != nullptr) break;

@@ -186,7 +186,7 @@ bool Finder::is_covered(const Word& word, std::int64_t now, int& blocks) {
     if (is_floor(word, *floor.known)) return false;
     if (!floor.known->packing.fits_slot && --blocks < 0) return false;
     const auto state = floor_over(reader_, *floor.known, word, now);
-    return state && covers(*floor.known, floor.word.state, *state);
+    return state && covers(*floor.known, floor.word.state, *state, now);
   }
   return false;
 }

@@ -7,6 +7,9 @@
 namespace weir::table {
 namespace {
 
+using algorithm::fixed_window_end;
+using algorithm::FixedWindow;
+
 constexpr unsigned kTickShift = 10, kCountAt = 42, kMantissaBits = 17;
 constexpr std::uint64_t kTicksMax = (std::uint64_t{1} << kCountAt) - 1;
 constexpr std::uint64_t kMantissaMask = (std::uint64_t{1} << kMantissaBits) - 1;
@@ -14,6 +17,14 @@ constexpr std::uint64_t kMantissaMask = (std::uint64_t{1} << kMantissaBits) - 1;
 Summary summary_of(const RingLog& log) {
   if (log.size() == 0) return {};
   return {log.time(log.size()), log.total(log.size()) - log.base()};
+}
+
+// Both are in effect: the one that ends later, with the higher count.
+FixedWindow join_windows(const FixedWindow& a, const Limit& a_limit, const FixedWindow& b, const Limit& b_limit,
+                         std::int64_t now) {
+  const std::int64_t a_end = fixed_window_end(a, a_limit, now), b_end = fixed_window_end(b, b_limit, now);
+  const bool is_a = a_end != b_end ? a_end > b_end : a.end_us > b.end_us;
+  return {is_a ? a.end_us : b.end_us, std::max(a.count, b.count)};
 }
 
 algorithm::CompactLog counts_of(const TableCell& cell, std::int64_t now) {
@@ -42,7 +53,7 @@ Summary unpack_summary(std::uint64_t packed) {
           static_cast<std::int64_t>((count & kMantissaMask) << (count >> kMantissaBits))};
 }
 
-std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b) {
+std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b, std::int64_t now) {
   if (a == 0 || b == 0) return a | b;
   if (!known.packing.fits_slot) {
     constexpr std::uint64_t kCounts = ~kTicksMax;
@@ -52,6 +63,11 @@ std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b) {
   const Packing& packing = known.packing;
   if (packing.kind == Kind::compact) {
     const algorithm::CompactLog joint = weir::algorithm::join(unpack_compact(a, packing), unpack_compact(b, packing));
+    return static_cast<std::uint64_t>(pack(joint, packing));
+  }
+  if (packing.kind == Kind::fixed && is_of_corrected_calendar(known.limit)) {
+    const FixedWindow joint =
+        join_windows(unpack_fixed(a, packing), known.limit, unpack_fixed(b, packing), known.limit, now);
     return static_cast<std::uint64_t>(pack(joint, packing));
   }
   if (packing.kind != Kind::sliding) return std::max(a, b);
@@ -79,6 +95,11 @@ TableCell join_cells(const TableCell& a, const TableCell& b, std::int64_t now) {
   const Limit& limit = a.limit().permits >= b.limit().permits ? a.limit() : b.limit();
   if (const auto* fixed = std::get_if<algorithm::FixedWindow>(&a.state())) {
     const auto& other = std::get<algorithm::FixedWindow>(b.state());
+    if (is_of_corrected_calendar(limit)) {
+      const bool is_a_over = fixed_window_end(*fixed, a.limit(), now) <= now;
+      if (is_a_over || fixed_window_end(other, b.limit(), now) <= now) return is_a_over ? b : a;
+      return {limit, join_windows(*fixed, a.limit(), other, b.limit(), now)};
+    }
     if (fixed->end_us != other.end_us) return fixed->end_us > other.end_us ? a : b;
     return {limit, algorithm::FixedWindow{fixed->end_us, std::max(fixed->count, other.count)}};
   }

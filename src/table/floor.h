@@ -25,15 +25,21 @@ struct Summary {
 std::uint64_t pack_summary(const Summary& summary, bool is_fixed_window);
 Summary unpack_summary(std::uint64_t packed);
 
+// After a correction of the wall clock, windows of two days may be in effect at a time: see algorithm/calendar_shift.h.
+inline bool is_of_corrected_calendar(const Limit& limit) {
+  return limit.calendar != nullptr && algorithm::ShiftedCalendar::here() != nullptr;
+}
+
 // join(), covers()
 //
 // join(): of two states under one number, a state that neither has used more than. covers(): whether a floor is that
-// already.
-std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b);
-inline bool covers(const Known& known, std::uint64_t floor, std::uint64_t state) {
+// already. None of the states has expired.
+std::uint64_t join(const Known& known, std::uint64_t a, std::uint64_t b, std::int64_t now);
+inline bool covers(const Known& known, std::uint64_t floor, std::uint64_t state, std::int64_t now) {
   const Kind kind = known.packing.kind;
   const bool is_ordered = known.packing.fits_slot && kind != Kind::sliding && kind != Kind::compact;
-  return is_ordered ? state <= floor : join(known, floor, state) == floor;
+  return is_ordered && !is_of_corrected_calendar(known.limit) ? state <= floor
+                                                              : join(known, floor, state, now) == floor;
 }
 
 // Whether keys under this limit may be evicted: permits in flight must not be.

@@ -57,15 +57,41 @@ TEST(Floor, AJoinedStateIsAsStrictAsEach) {
       return static_cast<std::uint64_t>(pack(cell.state(), known.packing));
     };
     TableCell a = fresh(limit), b = fresh(limit);
-    const std::uint64_t one = state_of(a), other = state_of(b), both = join(known, one, other);
-    EXPECT_TRUE(covers(known, both, one) && covers(known, both, other)) << seed;
-    EXPECT_EQ(both, join(known, other, one)) << seed;
+    const std::uint64_t one = state_of(a), other = state_of(b), both = join(known, one, other, kNow);
+    EXPECT_TRUE(covers(known, both, one, kNow) && covers(known, both, other, kNow)) << seed;
+    EXPECT_EQ(both, join(known, other, one, kNow)) << seed;
     const TableCell joined = join_cells(a, b, kNow);
     for (std::int64_t at = kNow; at < kNow + 2 * kMinute; at += test::pick(dice, 1, kMinute / 2)) {
       const std::int64_t most = std::min(a.decide(at, 0).decision.remaining, b.decide(at, 0).decision.remaining);
       EXPECT_LE(joined.decide(at, 0).decision.remaining, most) << to_string(limit.algorithm) << " seed " << seed;
     }
   }
+}
+
+// A corrected clock: one key has used today, another one a day that a wrong clock has shown. Both stay used.
+TEST(Floor, WindowsOfACorrectedCalendarAreJoined) {
+  constexpr std::int64_t kHour = 60 * kMinute, kDay = 24 * kHour, kMidnight = 20'774 * kDay;
+  const Limit limit{
+      .algorithm = Algorithm::fixed_window,
+      .permits = 10,
+      .capacity = 10,
+      .calendar = std::make_shared<const algorithm::Calendar>(CalendarUnit::day, "UTC", algorithm::Zone{})};
+  const Known known = known_of(limit);
+  const std::int64_t noon = kMidnight + 12 * kHour;
+  const algorithm::ShiftedCalendar shifted(
+      algorithm::corrected(algorithm::corrected({}, kDay, noon, noon), 0, noon + kHour, noon + kHour));
+  const algorithm::FixedWindow today{kMidnight + kDay, 10}, tomorrow{kMidnight + 2 * kDay, 1};
+  const auto word = [&](const algorithm::FixedWindow& window) {
+    return static_cast<std::uint64_t>(pack(window, known.packing));
+  };
+  const std::int64_t now = noon + 2 * kHour;
+  const std::uint64_t both = join(known, word(today), word(tomorrow), now);
+  EXPECT_EQ(both, join(known, word(tomorrow), word(today), now));
+  EXPECT_TRUE(covers(known, both, word(today), now) && covers(known, both, word(tomorrow), now));
+  EXPECT_FALSE(covers(known, word(tomorrow), word(today), now));
+  EXPECT_EQ(TableCell(limit, unpack_fixed(both, known.packing)).decide(now, 0).decision.remaining, 0);
+  const TableCell joined = join_cells(TableCell(limit, today), TableCell(limit, tomorrow), now);
+  EXPECT_EQ(joined.decide(now, 0).decision.remaining, 0);
 }
 
 // A log joined with two counts has used as much as either of them. This is also true for a request whose `now` is

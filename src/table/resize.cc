@@ -107,7 +107,7 @@ class Builder {
     return true;
   }
 
-  static bool add_floor(Page& page, const Known& known, const Word& word) {
+  bool add_floor(Page& page, const Known& known, const Word& word) const {
     Unit* place_for = nullptr;
     const auto look = [&](Unit& unit) {
       if (unit.tag == word.tag || (unit.tag == 0 && place_for == nullptr)) place_for = &unit;
@@ -123,7 +123,7 @@ class Builder {
       if (place_for == nullptr) return false;
       page.version.tag |= kFloorInSlot;
     }
-    *place_for = {word.tag, join(known, place_for->state, word.state)};
+    *place_for = {word.tag, join(known, place_for->state, word.state, now_)};
     return true;
   }
 
