@@ -143,6 +143,7 @@ void Worker::run(const Times& times) {
 }
 
 void Worker::make_load(const Times& times) {
+  measure_ns_ = times.measure_ns;
   if (share_.rate > 0) {
     schedule_.emplace(Schedule::Terms{
         .rate = share_.rate, .burst = options_.burst, .connections = connections_.size(), .start_ns = times.start_ns});
@@ -150,16 +151,20 @@ void Worker::make_load(const Times& times) {
   for (std::size_t i = 0; i < connections_.size(); ++i) pump(i, read_stopwatch().count());
   while (!error_) {
     const std::int64_t now_ns = read_stopwatch().count();
-    if (!is_measuring_ && now_ns >= times.measure_ns) {
-      is_measuring_ = true;
-      histogram_.clear();
-      answers_.denied = answers_.errors = 0;
-    }
+    begin_measuring(now_ns);
     if (is_finished(now_ns, times)) break;
     if (schedule_) release(now_ns, times.end_ns);
     wait_and_read(now_ns);
   }
   if (schedule_) count_unanswered();
+}
+
+// From the end of the warm-up on, forgets what came before.
+void Worker::begin_measuring(std::int64_t now_ns) {
+  if (is_measuring_ || now_ns < measure_ns_) return;
+  is_measuring_ = true;
+  histogram_.clear();
+  answers_.denied = answers_.errors = 0;
 }
 
 bool Worker::is_finished(std::int64_t now_ns, const Times& times) {
@@ -230,6 +235,7 @@ void Worker::wait_and_read(std::int64_t now_ns) {
 
 void Worker::handle(std::size_t index, std::uint32_t events) {
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return flush(index);
+  if (!is_measuring_) begin_measuring(read_stopwatch().count());  // the warm-up may have ended during the wait
   std::int64_t now_ns = 0;
   Connection& connection = *connections_[index];
   const std::uint64_t before = connection.answered();

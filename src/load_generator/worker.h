@@ -100,6 +100,7 @@ class Worker {
   Worker(const Options& options, const Share& share, int epoll);
 
   void make_load(const Times& times);
+  void begin_measuring(std::int64_t now_ns);
   bool is_finished(std::int64_t now_ns, const Times& times);
   void release(std::int64_t now_ns, std::int64_t end_ns);
   void pump(std::size_t index, std::int64_t now_ns);
@@ -123,6 +124,7 @@ class Worker {
   std::vector<std::uint64_t> released_;  // due requests of each connection
   std::uint64_t asked_ = 0;
 
+  std::int64_t measure_ns_ = 0;
   bool is_measuring_ = false;
   Answers answers_;
   Histogram histogram_;

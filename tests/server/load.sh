@@ -53,6 +53,24 @@ is "and over HTTP" yes "$([ "$(field denied)" -gt 0 ] && [ "$(field errors)" == 
 bench_answered --json --http ":$http_port" --batch 10 --body '{"key":"three","limit":"1/year"}'
 is "and in batches" yes "$([ "$(field denied)" -gt 0 ] && [ "$(field errors)" == 0 ] && echo yes)"
 
+# A server whose only answer comes soon after the warm-up, while the bench waits for it since before.
+"$python" -c '
+import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    client = server.accept()[0]
+    client.recv(100)
+    time.sleep(0.085)
+    client.sendall(b"+PONG\r\n")
+    client.recv(100)' >"$work/slow_port" 2>/dev/null &
+server_pids+=($!)
+until_true 60 test -s "$work/slow_port"
+out=$("$program" bench --warmup 0.075 --seconds 0.25 --json --resp ":$(cat "$work/slow_port")" --connections 1 \
+  --pipeline 1 --command PING 2>&1)
+is "the answer is counted with its time, or not at all" yes \
+  "$([[ $out == *"no answer from"* || $(field p50_ns) -ge 85000000 ]] && echo yes)"
+
 bench_answered --resp ":$resp_port"
 has "the text has percentiles" "p99.9" "$out"
 
