@@ -74,28 +74,54 @@ is "the answer is counted with its time, or not at all" yes \
 bench_answered --resp ":$resp_port"
 has "the text has percentiles" "p99.9" "$out"
 
-# Once a bench has connected, the server stands still after START seconds, for LENGTH seconds or for good.
-stall_once_connected() {
-  local connected=" [0-9A-F]*:$(printf %04X "$resp_port") [0-9A-F]*:[0-9A-F]* 01 "
-  until grep -q "$connected" /proc/net/tcp /proc/net/tcp6; do sleep 0.01; done
-  sleep "$1"; kill -STOP "$pid"
-  [ -z "${2:-}" ] || { sleep "$2"; kill -CONT "$pid"; }
+# begin_bench: a bench in the background, of 1000 requests a second for $seconds. end_bench waits for it, and leaves
+# what bench() does. How soon this script stops the server depends on the machine. So all times grow with $seconds, and
+# a bench that was stopped at a wrong time is repeated with more seconds.
+begin_bench() {
+  began=$(now_us)
+  timeout 600 "$program" bench --warmup 0.05 --seconds "$seconds" --json --resp ":$resp_port" --connections 2 \
+    --rate 1000 >"$work/bench" 2>&1 &
+  bench_pid=$!
 }
+end_bench() {
+  wait "$bench_pid"
+  code=$?
+  out=$(<"$work/bench")
+}
+# await_bench QUEUES: until the server has a connection with such queues, as /proc/net/tcp prints them.
+await_bench() {
+  local connection=" [0-9A-F]*:$(printf %04X "$resp_port") [0-9A-F]*:[0-9A-F]* 01 $1"
+  until grep -q "$connection" /proc/net/tcp /proc/net/tcp6 || has_ended "$bench_pid"; do sleep 0.01; done
+}
+# part_of_it N: sleeps for an Nth of $seconds.
+part_of_it() { sleep "$(awk -v n="$1" -v seconds="$seconds" 'BEGIN {print seconds / n}')"; }
 
 # A third of the requests are due while the server stands still: that many have waited, not one a connection.
-stall_once_connected 0.4 0.5 &
-stopper=$!
-seconds=1.5 bench --json --resp ":$resp_port" --connections 2 --rate 1000
-wait "$stopper"
+for seconds in 1.5 6 24; do
+  kill -STOP "$pid"
+  begin_bench
+  await_bench "[0-9A-F]*:0*[1-9A-F]" # has sent requests
+  part_of_it 3
+  kill -CONT "$pid"
+  end_bench
+  [[ $out == *"no answer from"* ]] || break
+done
 is "a stall is seen in the tail: p90 $(field p90_ns) ns" yes "$([ "$(field p90_ns)" -gt 200000000 ] && echo yes)"
 # It does not come back in time: what was due and never answered counts, too.
-stall_once_connected 0.3 &
-stopper=$!
-seconds=2 bench --json --resp ":$resp_port" --connections 2 --rate 1000
-wait "$stopper"
-kill -CONT "$pid"
+is_too_late() { awk -v at="$stopped_at" -v seconds="$seconds" 'BEGIN {exit !(at > 0.7 * seconds)}'; }
+for seconds in 2 8 32; do
+  begin_bench
+  await_bench ""
+  part_of_it 6
+  kill -STOP "$pid"
+  stopped_at=$(seconds_since "$began")
+  end_bench
+  kill -CONT "$pid"
+  [[ $out == *"no answer from"* ]] || is_too_late || break
+done
 is "some are never answered ($(field unanswered))" yes "$([ "$(field unanswered)" -gt 0 ] && echo yes)"
 is "and have waited longest: p90 $(field p90_ns) ns" yes "$([ "$(field p90_ns)" -gt 1000000000 ] && echo yes)"
+seconds=0.25
 kill -STOP "$pid"
 bench --json --resp ":$resp_port" --connections 2 --rate 1000
 kill -CONT "$pid"
