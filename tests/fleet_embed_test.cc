@@ -465,7 +465,11 @@ TEST_F(FleetEmbeddedOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
   EXPECT_EQ(admitted, 60);
   EXPECT_EQ(fallback, 0);
   std::int64_t spent = 0;
-  for (const std::string& user : users) spent += 1'000 - service.limiter->peek(user, wide)->remaining;
+  for (const std::string& user : users) {
+    const Decision seen = service.limiter->peek(user, wide).value();
+    EXPECT_EQ(seen.decided_by, DecidedBy::strict);
+    spent += 1'000 - seen.remaining;
+  }
   EXPECT_EQ(spent, 60) << "denied requests were charged nothing";
   EXPECT_GT(service.fleet->stats().refunds, 0u);
   EXPECT_EQ(service.fleet->stats().failed_refunds, 0u);

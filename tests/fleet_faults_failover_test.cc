@@ -19,20 +19,6 @@ const Limit kTen = limit_of("10/year", Algorithm::fixed_window);
 
 std::int64_t ms_since(Micros began) { return (redis::steady_now() - began).count() / 1'000; }
 
-// The permits of a key that are left by Redis's count.
-std::int64_t left(Node& node, const std::string& key, const Limit& limit) {
-  std::int64_t found = -1;
-  EXPECT_TRUE(until([&] {
-    const auto seen = node.limiter->peek(key, limit);
-    if (seen && seen->decided_by == DecidedBy::strict) found = seen->remaining;
-    return found >= 0;
-  }));
-  return found;
-}
-std::int64_t spent(Node& node, const std::string& key, const Limit& limit) {
-  return limit.capacity - left(node, key, limit);
-}
-
 // F07. Redis admits a second time only what its replica had not received. `known` is charged before the master is
 // killed, `bridged` while Redis fails over. Returns false if Redis does not fail over in time.
 bool bridge_failover(Nodes& nodes, const std::string& known, const std::string& bridged, RedisServer& master,
@@ -68,6 +54,7 @@ class FleetClusterFaults : public RedisClusterTest {};
 
 TEST_F(FleetClusterFaults, AFailoverIsBridgedAndCostsNoMoreThanWhatWasNotReplicated) {
   auto nodes = make_nodes(2, url(), with_deadline(kLong));
+  cluster_->expect_failover();
   const auto is_promoted = [&] { return is_master(cluster_->replica(0)); };
   ASSERT_TRUE(bridge_failover(nodes, key_on(0, "known"), key_on(0, "bridged"), cluster_->master(0), is_promoted, 60'000,
                               "cluster"))
@@ -78,6 +65,7 @@ TEST(FleetSentinelFaults, AFailoverIsBridgedAndCostsNoMoreThanWhatWasNotReplicat
   auto sentinels = RedisSentinels::start();
   ASSERT_TRUE(sentinels) << sentinels.error().message;
   auto nodes = make_nodes(2, "redis+sentinel://" + (*sentinels)->addresses() + "/main", with_deadline(kLong));
+  (*sentinels)->expect_failover();
   const std::string old = std::to_string((*sentinels)->master().port());
   const auto is_promoted = [&] {  // the sentinel that makes a replica the master reports it a second later
     for (std::size_t i = 0; i < 3; ++i) {

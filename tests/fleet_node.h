@@ -65,6 +65,21 @@ inline bool is_strict(Node& node, std::string_view key = "warm") {
   return seen && seen->decided_by == DecidedBy::strict;
 }
 
+// The permits of a key that are left, or spent, by Redis's count. While Redis does not answer, the node would report
+// what is left of its share.
+inline std::int64_t left(Node& node, const std::string& key, const Limit& limit) {
+  std::int64_t found = -1;
+  EXPECT_TRUE(until([&] {
+    const auto seen = node.limiter->peek(key, limit);
+    if (seen && seen->decided_by == DecidedBy::strict) found = seen->remaining;
+    return found >= 0;
+  })) << "Redis does not answer";
+  return found;
+}
+inline std::int64_t spent(Node& node, const std::string& key, const Limit& limit) {
+  return limit.capacity - left(node, key, limit);
+}
+
 using Nodes = std::vector<std::unique_ptr<Node>>;
 
 inline Nodes make_nodes(std::size_t count, const std::string& url, const fleet::FleetStoreOptions& options) {

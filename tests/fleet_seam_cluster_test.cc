@@ -64,12 +64,15 @@ class Servers {
            }) &&
            has_taken_over(i);
   }
-  // Waits until the old master is a replica of the new one.
-  bool is_whole(std::size_t i) const {
-    return until([&] {
+  // Between these two, the cluster fails over. becomes_whole() waits until the old master is a replica of the new one.
+  void expect_failover() const { cluster_.expect_failover(); }
+  bool becomes_whole(std::size_t i) const {
+    const bool is_whole = until([&] {
       const std::string info = call_redis(replica(i).port(), {"INFO", "replication"}).text;
       return info.find("role:slave") != info.npos && info.find("master_link_status:up") != info.npos;
     });
+    cluster_.expect_stalls();
+    return is_whole;
   }
 
  private:
@@ -245,9 +248,10 @@ class World : public SeamBound<SeamNode, kKeys> {
   std::string fail_over(std::size_t server) {
     last_ = "failover";
     some_checks(3);
+    servers_.expect_failover();
     if (!servers_.fail_over(server)) return "the cluster does not fail over when it is asked to";
     some_checks(6);
-    if (!servers_.is_whole(server)) return "the old master does not follow the new one";
+    if (!servers_.becomes_whole(server)) return "the old master does not follow the new one";
     return broken_bound();
   }
   // A master is killed that has replicated all charges: the cluster fails over, and until then nodes have their shares.
@@ -255,6 +259,7 @@ class World : public SeamBound<SeamNode, kKeys> {
     last_ = "a lost master";
     if (!servers_.is_replicated(server)) return "a replica does not get what its master has";
     begin_outage(server);
+    servers_.expect_failover();
     servers_.master(server).kill();
     some_checks(12);
     flood(some_node(), server);
@@ -264,7 +269,7 @@ class World : public SeamBound<SeamNode, kKeys> {
     some_checks(6);
     const auto back = servers_.replica(server).restart();
     if (!back) return back.error().message;
-    if (!servers_.is_whole(server)) return "the old master does not follow the new one";
+    if (!servers_.becomes_whole(server)) return "the old master does not follow the new one";
     return broken_bound();
   }
 

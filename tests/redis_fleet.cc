@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::size_t kMasters = 3;
 
+// How long a server may be silent, in milliseconds.
+const std::string kStall = "60000", kClusterLoss = "1000", kSentinelLoss = "400";
+
 std::string number(std::size_t n) { return std::to_string(n); }
 
 bool has(const resp::Value& value, const std::string& text) { return value.text.find(text) != std::string::npos; }
@@ -35,7 +38,7 @@ bool is_master(const RedisServer& server) {
 
 Result<std::unique_ptr<RedisCluster>> RedisCluster::start(std::vector<std::string> settings) {
   std::unique_ptr<RedisCluster> cluster(new RedisCluster);
-  settings.insert(settings.end(), {"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+  settings.insert(settings.end(), {"--cluster-enabled", "yes", "--cluster-node-timeout", kStall,
                                    "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes",
                                    "--repl-diskless-load", "swapdb", "--cluster-replica-validity-factor", "0"});
   for (std::size_t i = 0; i < 2 * kMasters; ++i) {
@@ -43,9 +46,17 @@ Result<std::unique_ptr<RedisCluster>> RedisCluster::start(std::vector<std::strin
     if (!server) return fail(server.error());
     cluster->servers_.push_back(*std::move(server));
   }
+  cluster->expect_failover();  // servers also talk more often
   if (auto formed = cluster->form(); !formed) return fail(formed.error());
+  cluster->expect_stalls();
   return cluster;
 }
+
+void RedisCluster::set_timeout(const std::string& ms) const {
+  for (const auto& server : servers_) call_redis(server->port(), {"CONFIG", "SET", "cluster-node-timeout", ms});
+}
+void RedisCluster::expect_failover() const { set_timeout(kClusterLoss); }
+void RedisCluster::expect_stalls() const { set_timeout(kStall); }
 
 Result<void> RedisCluster::form() {
   constexpr std::size_t kSlotsOfAll = 16'384;
@@ -118,7 +129,8 @@ Result<std::unique_ptr<RedisSentinels>> RedisSentinels::start(const std::string&
     }
   }
   std::string config = "sentinel monitor main 127.0.0.1 " + number(all->master().port()) +
-                       " 2\nsentinel down-after-milliseconds main 400\nsentinel failover-timeout main 1000\n";
+                       " 2\nsentinel down-after-milliseconds main " + kStall +
+                       "\nsentinel failover-timeout main 1000\n";
   if (!sentinel_password.empty()) {
     config += "requirepass " + sentinel_password + "\nsentinel sentinel-pass " + sentinel_password + "\n";
   }
@@ -137,6 +149,12 @@ Result<std::unique_ptr<RedisSentinels>> RedisSentinels::start(const std::string&
     if (!until(knows_all)) return not_ready("the sentinels do not find each other");
   }
   return all;
+}
+
+void RedisSentinels::expect_failover() const {
+  for (const auto& sentinel : sentinels_) {
+    call_redis(sentinel->port(), {"SENTINEL", "SET", "main", "down-after-milliseconds", kSentinelLoss});
+  }
 }
 
 std::string RedisSentinels::addresses() const { return joined(sentinels_); }

@@ -217,6 +217,7 @@ Micros RedisClusterClient::fail_over(Driver& driver, std::size_t master) {
 }
 
 TEST_F(RedisClusterClient, FollowsAFailoverWithoutAStormOfRefreshes) {
+  cluster->expect_failover();
   Driver driver(url());
   driver.client->connect();
   ASSERT_TRUE(driver.wait([&] { return driver.client->masters().size() == 3; }));
@@ -254,6 +255,7 @@ TEST_F(RedisClusterClient, SubscribesToAnotherServerWhenItsOwnIsGone) {
 class RedisClusterClientLong : public RedisClusterClient {};
 
 TEST_F(RedisClusterClientLong, AnswersAPatientCommandDespiteAFailover) {
+  cluster->expect_failover();
   Driver driver(url());
   std::string key;
   for (int i = 0; key.empty(); ++i) {
@@ -310,6 +312,7 @@ TEST_F(RedisClusterClientLong, ServesEverythingWhileAThousandSlotsMove) {
 }
 
 TEST_F(RedisClusterClientLong, SurvivesTheLossOfEachMasterInTurn) {
+  cluster->expect_failover();
   Driver driver(url());
   for (const std::size_t master : {0U, 1U, 2U}) {
     EXPECT_LT(fail_over(driver, master), 120'000_ms);

@@ -36,6 +36,7 @@ class RedisSentinelClient : public ::testing::Test {
 
 TEST_F(RedisSentinelClient, FindsTheMasterAndFollowsIt) {
   start();
+  all->expect_failover();
   all->sentinel(0).pause();                             // the first sentinel to be asked does not reply
   Driver driver(url() + "/1", {.silence = 30'000_ms});  // long, so that only a sentinel's message can help
   driver.client->add_script("return 1");
