@@ -190,6 +190,7 @@ TEST_F(FleetSeam, AWriteBackCountsAboveAFullLimit) {
 TEST_F(FleetSeam, AServerThatStopsKeepsChargesInDoubt) {
   auto nodes = make_nodes(1, url(), with_deadline(Micros{40'000}));
   EXPECT_TRUE(until([&] { return admitted(*nodes[0], "k", 1) == 1; }));
+  EXPECT_TRUE(until([&] { return is_synced(*nodes[0]); })) << "on a busy machine the first reply was late";
   server_->pause();
   Tally tally;
   for (int i = 0; i < 10; ++i) ask(*nodes[0], "k", hundred_, tally);

@@ -90,7 +90,7 @@ TEST_F(RedisClient, ContinuesAfterAPauseWithRepliesInOrder) {
   std::vector<std::uint64_t> hurried, patient;
   for (int i = 0; i < 50; ++i) {
     const Reading reading = i % 2 == 0 ? Reading::integers : Reading::value;
-    hurried.push_back(driver.send({"INCR", "n"}, {.deadline = steady_now() + 30_ms, .reading = reading}));
+    hurried.push_back(driver.send({"INCR", "n"}, {.deadline = steady_now() + 500_ms, .reading = reading}));
     patient.push_back(driver.send({"INCR", "n"}));
   }
   ASSERT_TRUE(driver.wait([&] { return driver.heard.size() == 51; }));
@@ -118,17 +118,17 @@ TEST_F(RedisClient, SendsNoCommandWhoseDeadlineHasPassed) {
 }
 
 TEST_F(RedisClient, ReconnectsToAServerThatIsSilent) {
-  Driver driver(url_of(*server), {.silence = 100_ms});
+  Driver driver(url_of(*server), {.silence = 1'000_ms});
   driver.ask({"PING"});
   server->pause();
   const Micros start = steady_now();
   const Heard lost = driver.ask({"INCR", "n"});
   EXPECT_EQ(lost.fault, FaultKind::disconnected);
   EXPECT_TRUE(lost.was_sent);
-  EXPECT_GE(steady_now() - start, 90_ms);
+  EXPECT_GE(steady_now() - start, 900_ms);
   EXPECT_EQ(driver.client->counters().lost, 1u);
   server->resume();
-  EXPECT_EQ(driver.ask({"PING"}).text, "PONG");
+  EXPECT_TRUE(driver.wait([&] { return driver.ask({"PING"}).text == "PONG"; }));
 }
 
 TEST_F(RedisClient, ReportsLostCommandsAndReconnectsWhenTheServerIsBack) {
@@ -422,8 +422,8 @@ TEST_F(RedisClient, LooksUpNamesOnAThreadAndTriesEachAddress) {
 
 TEST_F(RedisClient, BlockingClientWaitsForTheReply) {
   BlockingClient client(*base::redis::parse_url(url_of(*server)));
-  EXPECT_EQ(client.call({"ECHO", "x"}, 1'000_ms)->text, "x");
-  const std::string refusal = client.call({"NOSUCH"}, 1'000_ms).error().message;
+  EXPECT_EQ(client.call({"ECHO", "x"}, 60'000_ms)->text, "x");
+  const std::string refusal = client.call({"NOSUCH"}, 60'000_ms).error().message;
   EXPECT_TRUE(refusal.starts_with("error: " + server->address() + ": ERR unknown command")) << refusal;
   server->kill();
   EXPECT_EQ(client.call({"PING"}, 100_ms).error().code, ErrorCode::unavailable);

@@ -158,8 +158,9 @@ void RedisClusterClient::move_a_slot_by_hand() {
   EXPECT_EQ(test::call_redis(to, {"CLUSTER", "COUNTKEYSINSLOT", slot}).integer, 1);
 
   // One key is on each node: fails until the deadline, or until both keys are on one node.
-  const Heard torn = driver.ask({"MGET", a, b}, at(tag, {.deadline = steady_now() + 100_ms}));
-  EXPECT_EQ(torn.fault, FaultKind::try_again) << torn.text;
+  ASSERT_TRUE(driver.wait([&] {  // if the machine is too busy for a reply in time, it is a timeout
+    return driver.ask({"MGET", a, b}, at(tag, {.deadline = steady_now() + 100_ms})).fault == FaultKind::try_again;
+  }));
   EXPECT_GT(driver.client->counters().retries, 2u);
   const std::uint64_t patient = driver.send({"MGET", a, b}, at(tag));
   driver.run_for(30_ms);
@@ -176,10 +177,13 @@ void RedisClusterClient::move_a_slot_by_hand() {
 
   // A slot without an owner.
   const std::uint64_t refreshes = driver.client->counters().refreshes;
+  const Micros since = steady_now();
   test::call_redis(from, {"CLUSTER", "DELSLOTS", slot});
-  const Heard nobody = driver.ask({"GET", a}, at(tag, {.deadline = steady_now() + 500_ms}));
-  EXPECT_EQ(nobody.fault, FaultKind::cluster_down) << nobody.text;
-  EXPECT_LE(driver.client->counters().refreshes - refreshes, 6u);
+  ASSERT_TRUE(driver.wait([&] {
+    return driver.ask({"GET", a}, at(tag, {.deadline = steady_now() + 500_ms})).fault == FaultKind::cluster_down;
+  }));
+  EXPECT_LE(driver.client->counters().refreshes - refreshes,
+            static_cast<std::uint64_t>((steady_now() - since) / 100_ms + 1));
   test::call_redis(from, {"CLUSTER", "ADDSLOTS", slot});
   EXPECT_FALSE(driver.ask({"GET", a}, at(tag)).fault);
 

@@ -17,7 +17,7 @@ before=$(rss_kib "$pid")
 for begun in '1;a=' '0\r\nX-T: '; do
   connect "$http_port"
   endless "$begun" >&"$socket" 2>/dev/null &
-  answer=$(timeout 20 cat <&"$socket" | tr -d '\r')
+  answer=$(timeout 60 cat <&"$socket" | tr -d '\r')
   exec {socket}>&-
   wait $!
   has "without end, $begun: 431" "HTTP/1.1 431" "$answer"
@@ -82,7 +82,7 @@ fill() {
     connect "$1"
     idle+=("$socket")
     printf "$2" >&"$socket"
-    IFS= read -r -t 10 -u "$socket" line
+    IFS= read -r -t 60 -u "$socket" line
   done
 }
 fill "$resp_port" 'PING\r\n'

@@ -60,7 +60,7 @@ stop_twice "nothing in flight" 0
 begin_request() {
   exec {half}<>"/dev/tcp/127.0.0.1/$http_port"
   printf 'POST /v1/check HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n' >&"$half"
-  IFS= read -r -t 10 -u "$half" _
+  IFS= read -r -t 60 -u "$half" _
 }
 # A second signal while there is load and a request is half there.
 start_server --drain-delay 10min --drain-max 60s

@@ -52,7 +52,7 @@ PYTHON
   took "seconds until it is ready" "$(value ready)" 1
   took "seconds that a client waits afterwards" "$(value longest)" 0.1
   printf '\r\n\r\n' >&"$half"
-  IFS= read -r -t 10 -u "$half" line
+  IFS= read -r -t 60 -u "$half" line
   has "a client in the middle of a request is not disconnected" "200 OK" "$line"
   local before after
   before=$(awk '{print $14 + $15}' "/proc/$pid/stat")

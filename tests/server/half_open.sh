@@ -17,7 +17,7 @@ exec 5<>"/dev/tcp/127.0.0.1/$never" 6<>"/dev/tcp/127.0.0.1/$resp_port" 7<>"/dev/
 exec 8<>"/dev/tcp/127.0.0.1/$http_port" 9<>"/dev/tcp/127.0.0.1/$grpc_port"
 for socket in 5 6 7; do
   printf 'PING\r\n' >&"$socket"
-  read -r -t 10 answer <&"$socket"
+  read -r -t 60 answer <&"$socket"
   is "connection $socket" "+PONG" "${answer%$'\r'}"
 done
 is "four at the server that probes" "2 1 1" "$(open_at "$resp_port") $(open_at "$http_port") $(open_at "$grpc_port")"
@@ -54,7 +54,7 @@ reaped "on the other listener, too" "$http_port" 0
 reaped "so is one that does not confirm what it is sent" "$grpc_port" 0
 is "a server without probes does not notice" 1 "$(open_at "$never")"
 printf 'PING\r\n' >&7
-read -r -t 10 answer <&7
+read -r -t 60 answer <&7
 is "the silent one is served" "+PONG" "${answer%$'\r'}"
 
 still_answers "after all"

@@ -266,12 +266,12 @@ allowed_of_ten() {
     timeout 600 redis-cli -p "$resp_port" | sed -n '1~5p' | grep -c '^0$'
 }
 
-# raw PORT: sends its input to the port. Prints the answer until the server closes, for 5 seconds at most.
+# raw PORT [SECONDS]: sends its input to the port. Prints the answer until the server closes, for 5 seconds at most.
 raw() {
   local socket
   exec {socket}<>"/dev/tcp/127.0.0.1/$1" || return 1
   timeout 5 cat >&"$socket" 2>/dev/null
-  timeout 5 cat <&"$socket" | tr -d '\0'
+  timeout "${2:-5}" cat <&"$socket" | tr -d '\0'
   exec {socket}>&-
 }
 

@@ -47,7 +47,7 @@ has "nor can a key turn the text around" 'key="user\xe2\x80\xaenimda\xe2\x80\xa8
 cp "$source_dir/examples/weir.yaml" "$work/weir.yaml"
 start_server --config "$work/weir.yaml" --log-level error --log-format json
 kill -HUP "$pid"
-sleep 0.3
+eventually "SIGHUP is a reload" metric_is 'weir_config_reloads_total{outcome="ok"}' 1
 echo "nonsense: 1" >"$work/weir.yaml"
 kill -HUP "$pid"
 until_true 10 grep -q "config reload failed, keeping the previous rules" "$work/err2"

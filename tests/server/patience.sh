@@ -7,7 +7,7 @@ start_server
 (printf 'GET / HTTP/1.1\r\nHost: x\r\n' | (
   exec {socket}<>"/dev/tcp/127.0.0.1/$http_port"
   cat >&"$socket"
-  timeout 30 cat <&"$socket"
+  timeout 60 cat <&"$socket"
 ) >"$work/slow_header"; echo $? >"$work/slow_header_code") &
 waiting+=($!)
 
@@ -35,7 +35,7 @@ waiting+=($!)
     head -c 60000 <&"$socket"
     sleep 1
   done | wc -c >"$work/slowly"
-  timeout 30 cat <&"$socket" | wc -c >"$work/then_all"
+  timeout 60 cat <&"$socket" | wc -c >"$work/then_all"
 ) &
 waiting+=($!)
 
@@ -48,7 +48,7 @@ piecemeal() {
 echoed=$(
   exec {socket}<>"/dev/tcp/127.0.0.1/$resp_port"
   piecemeal >&"$socket" &
-  timeout 20 cat <&"$socket" | wc -c
+  timeout 60 cat <&"$socket" | wc -c
 )
 is "ECHO of a mebibyte comes back whole" $((1048576 + 12 + 5)) "$echoed"
 still_answers "meanwhile"
@@ -63,7 +63,7 @@ cpu_ticks() { awk '{print $14 + $15}' "/proc/$pid/stat"; }
 complains() { grep -q 'raise `ulimit -n`' "$work"/err1; }
 eventually "the log says that descriptors ran out" complains
 printf 'PING\r\n' >&"${crowd[1]}"
-IFS= read -r -t 10 -u "${crowd[1]}" line
+IFS= read -r -t 60 -u "${crowd[1]}" line
 has "the first clients are served" "+PONG" "$line"
 before=$(cpu_ticks)
 IFS= read -r -t 2 -u "${crowd[1]}" line # two seconds in which nothing arrives

@@ -26,7 +26,7 @@ def stop(resp_port, http_port, pid):
     for sender in senders:
         sender.start()
     for client in clients:
-        client.settimeout(15)
+        client.settimeout(300)
         answers = bytearray()
         try:
             while piece := client.recv(1 << 20):

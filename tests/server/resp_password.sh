@@ -29,7 +29,7 @@ is "by redis-cli's own option" PONG "$(REDISCLI_AUTH='open sesame' redis ping)"
 # A pipeline of guesses on one connection: one after the other, so within a second at most four are looked at.
 begun=$(now_us)
 { printf 'AUTH x\r\n%.0s' {1..8} && printf 'AUTH default "open sesame"\r\nQUIT\r\n'; } |
-  raw "$resp_port" >"$work/replies"
+  raw "$resp_port" 60 >"$work/replies"
 spent=$(($(now_us) - begun))
 is "eight guesses in a pipeline, then the right one" "8 2" \
   "$(grep -c WRONGPASS "$work/replies") $(grep -c '^+OK' "$work/replies")"

@@ -25,7 +25,7 @@ for i in range(200):
 print("open", flush=True)
 begin = time.monotonic()
 cut = 0
-while clients and time.monotonic() - begin < 40:
+while clients and time.monotonic() - begin < 70:  # a client that grows has more bytes than that
     time.sleep(1)
     gone = {client for client in select.select([client for client, _, _ in clients], [], [], 0)[0]}
     cut += len(gone)
@@ -37,12 +37,14 @@ while clients and time.monotonic() - begin < 40:
                 client.send(words[at:at + 1])
             except OSError:
                 pass
-print(f"{cut} cut within {'20' if time.monotonic() - begin < 20 else '40'} seconds")
+print(f"{time.monotonic() - begin:.1f} {cut}")
 PY
 slow=$!
 until_true 20 grep -q open "$work/slow"
 is "other clients are served" ok "$(secure_curl "$http/livez")"
 wait "$slow"
-is "all of them" "200 cut within 20 seconds" "$(tail -1 "$work/slow")"
+read -r cut_after cut <<<"$(tail -1 "$work/slow")"
+is "all are cut off" 200 "$cut"
+took "seconds until then" "$cut_after" 20
 is "and afterwards" ok "$(secure_curl "$http/livez")"
 finish

@@ -57,16 +57,16 @@ ln -sf "$work/newer" "$program"
 # Idle connections are ended by the old process in order.
 exec {idle}<>"/dev/tcp/127.0.0.1/$http_port"
 printf 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n' >&"$idle"
-IFS= read -r -t 10 -u "$idle" line
+IFS= read -r -t 60 -u "$idle" line
 has "a client has a connection" "200 OK" "$line"
-while IFS= read -r -t 10 -u "$idle" line && [ "$line" != $'\r' ]; do :; done
-IFS= read -r -t 10 -u "$idle" line
+while IFS= read -r -t 60 -u "$idle" line && [ "$line" != $'\r' ]; do :; done
+IFS= read -r -t 60 -u "$idle" line
 is "and its whole answer" ok "$line"
 start_successor
 eventually "the newer program was started" test -s "$work/started"
 wait "$old"
 is "the old one ends well" 0 $?
-is "its client's connection was ended, not reset" "0" "$(timeout 5 cat <&"$idle" 2>&1; echo $?)"
+is "its client's connection was ended, not reset" "0" "$(timeout 60 cat <&"$idle" 2>&1; echo $?)"
 is "the new one serves" "ok PONG" "$(curl -s -m 60 "$http/livez") $(redis ping)"
 refuses 1 "the port is in use" serve --http "127.0.0.1:$http_port" --grpc off --resp off --admin off
 kill -TERM "$pid"
