@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -62,9 +63,11 @@ Words without(const Words& user, const std::string& permission) {
 }
 
 struct Node {
-  Node(const std::string& url, Micros beat, Micros deadline = Micros{2'000'000}) {
+  // With a long deadline, it also waits that long for a silent server. But then it sends no PING in time.
+  Node(const std::string& url, Micros beat, std::optional<Micros> long_deadline = {}) {
     fleet::FleetStoreOptions options{.target = base::redis::parse_url(url).value()};
-    options.pipeline.deadline = deadline;
+    options.pipeline.deadline = long_deadline.value_or(Micros{2'000'000});
+    if (long_deadline) options.pipeline.client.silence = *long_deadline;
     options.pipeline.client.subscribe_gap = Micros{50'000};
     options.membership.beat = beat;
     options.on_invalidation_refused = [this](std::string_view why) {

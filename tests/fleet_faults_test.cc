@@ -91,7 +91,7 @@ TEST_F(FleetFaults, NodesKnowEachOtherThoughRedisLostItsData) {
 
 // F02. A call that Redis reads after its deadline charges nothing: what is used afterwards was admitted.
 TEST_F(FleetFaults, APausedRedisChargesNoLateCall) {
-  auto nodes = make_nodes(3, url(), with_deadline(kLong));
+  auto nodes = make_nodes(3, url(), with_pauses());
   Tally before, during;
   ask_all(nodes, 5, "k", thousand_, before);
   ASSERT_EQ(before.admitted(DecidedBy::strict), 15) << before.text();

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -53,9 +54,18 @@ inline bool is_synced(Node& node) {
   return store.handover().is_none_pending() && store.unsynced_charges().is_synced() && store.write_backs().is_empty();
 }
 
+// A node ends a connection that is silent for a second, as a server of a busy machine may be. Here it waits as long as
+// its requests do.
 inline fleet::FleetStoreOptions with_deadline(Micros deadline) {
   fleet::FleetStoreOptions options;
   options.pipeline.deadline = deadline;
+  options.pipeline.client.silence = std::max(deadline, options.pipeline.client.silence);
+  return options;
+}
+// For a test that pauses a server: its nodes notice that long before the deadline.
+inline fleet::FleetStoreOptions with_pauses() {
+  fleet::FleetStoreOptions options;
+  options.pipeline.deadline = kLong;
   return options;
 }
 

@@ -27,9 +27,7 @@ class FleetKeys : public RedisTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(start());
     client_ = std::make_unique<RedisClient>(server_->port());
-    fleet::FleetStoreOptions options = with_deadline(Micros{20'000'000});  // machines that run tests are busy
-    options.pipeline.client.silence = options.pipeline.deadline;
-    nodes_ = make_nodes(3, url(), options);
+    nodes_ = make_nodes(3, url(), with_deadline(Micros{20'000'000}));  // machines that run tests are busy
   }
   Limiter& limiter(int i) { return *nodes_[static_cast<std::size_t>(i) % nodes_.size()]->limiter; }
 

@@ -63,7 +63,6 @@ class SharedTime {
 std::unique_ptr<Node> make_node(const std::string& url) {
   fleet::FleetStoreOptions options = with_deadline(Micros{20'000'000});  // machines that run tests are busy
   options.remembers_denials = false;
-  options.pipeline.client.silence = options.pipeline.deadline;
   return std::make_unique<Node>(url, options, 1'000);
 }
 

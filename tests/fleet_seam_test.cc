@@ -248,7 +248,7 @@ TEST_F(FleetSeam, TheUnsyncedChargesOfAKilledServerAreAdmittedOnceMore) {
 
 // A ratio, not a speed: after each few batches the node rests for as long as they took.
 TEST_F(FleetSeam, WriteBacksLeaveRedisHalfOfItsTime) {
-  auto nodes = make_nodes(1, url(), with_deadline(kLong));
+  auto nodes = make_nodes(1, url(), with_pauses());
   server_->pause();
   Tally tally;
   ASSERT_TRUE(until([&] {
