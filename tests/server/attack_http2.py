@@ -158,7 +158,7 @@ class Peer:
     # False once nothing more can be sent.
     def send(self, data):
         while data:
-            _, writable, _ = select.select([self.socket], [self.socket], [], 5)
+            _, writable, _ = select.select([self.socket], [self.socket], [], 60)
             self.read()
             if self.is_closed or GOAWAY in self.kinds or not writable:
                 return False
@@ -209,7 +209,7 @@ def attack_once(name, port, count):
         batch = b""
     else:
         peer.send(batch)
-    peer.until(lambda: GOAWAY in peer.kinds, 3)
+    peer.until(lambda: GOAWAY in peer.kinds, 60)
     peer.socket.close()
     return "goaway" if GOAWAY in peer.kinds else "closed" if peer.is_closed else "open"
 

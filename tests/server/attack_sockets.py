@@ -95,7 +95,7 @@ def unread(count, resp):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.setblocking(False)
         clients.append([client, 0])
-    cut, end, began = 0, time.monotonic() + 30, time.monotonic()
+    cut, end, began = 0, time.monotonic() + 300, time.monotonic()
     while cut < count and time.monotonic() < end:
         for one in clients:
             if one[0] is None:
@@ -166,7 +166,7 @@ def leave(count, pid, resp):
         client.close()
     began = time.monotonic()
     tell(answered=int(ask(connect(resp))))
-    while descriptors() > before + 1 and time.monotonic() < began + 10:
+    while descriptors() > before + 1 and time.monotonic() < began + 60:
         time.sleep(0.01)
     tell(back_seconds=time.monotonic() - began, more=descriptors() - before)
 
