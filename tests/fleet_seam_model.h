@@ -197,6 +197,15 @@ struct Setting {
   }
 };
 
+// A reservation that is not settled under all of its keys yet.
+struct Reservation {
+  std::size_t node = 0;
+  std::vector<std::size_t> keys{}, settled{};
+  std::string id{};
+  std::int64_t cost = 0, used = 0;
+  std::int64_t charged_us = 0;
+};
+
 struct SeamNode {
   SeamNode(Redis& redis, std::uint32_t place, std::uint32_t nodes, const Setting& its = {})
       : line(std::make_shared<Line>(redis)), rank{place, nodes}, setting(its) {

@@ -26,14 +26,6 @@ namespace {
 
 constexpr std::uint64_t kFamily = 7;  // all are of one rule
 
-struct Reservation {
-  std::size_t node = 0;
-  std::vector<std::size_t> keys{}, settled{};
-  std::string id{};
-  std::int64_t cost = 0, used = 0;
-  std::int64_t charged_us = 0;
-};
-
 class World {
  public:
   explicit World(std::uint64_t seed) : dice_(seed) {
@@ -137,6 +129,9 @@ class World {
     for (std::size_t key = 0; key < kKeys; ++key) {
       net_[key] = std::max(0.0, net_[key] - drained);
       if (is_written_back(key)) ceiling_[key] += drained;
+      double refill = 0;  // of all shares
+      for (const auto& one : nodes_) refill += one->is_sharing(key) ? 1.0 / one->rank.nodes : 0;
+      ceiling_[key] += drained * std::max(0.0, refill - 1);
     }
   }
   // What counts now, by the definition of the algorithm.
@@ -263,7 +258,10 @@ class World {
     for (const std::size_t key : made.keys) {  // parts may be settled though others are not
       const bool is_apart = setting_.is_cluster && !node.line->is_cut[server_of(key)];
       if (!is_settled && !is_apart) continue;
-      if (std::ranges::find(made.settled, key) == made.settled.end()) note(key, made.used - made.cost, made.charged_us);
+      const bool is_first = std::ranges::find(made.settled, key) == made.settled.end();
+      if (is_first) note(key, made.used - made.cost, made.charged_us);
+      // The replica that took over may not have had this settlement. Then Redis refunds the unused part once more.
+      if (!is_first && has_failed_over_) ceiling_[key] += static_cast<double>(made.cost - made.used);
       made.settled.push_back(key);
     }
     if (is_settled) open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
@@ -273,12 +271,15 @@ class World {
     for (std::size_t key = 0; key < kKeys; ++key) {
       if (server_of(key) != server) continue;
       if (setting_.is_forgetful) ceiling_[key] += most();  // shares may begin again
-      double parts = 0;
+      double parts = 0, wholes = 0;
       bool is_mixed = false;
       for (const auto& node : nodes_) {
+        wholes += whole_part(*node);
         if (node->is_sharing(key)) is_mixed = true;
         if (!node->is_sharing(key)) parts += part(*node, key);
       }
+      // The shares when all has recovered. Nodes may not have heard of one that has just started.
+      if (setting_.is_short) ceiling_[key] = std::max(ceiling_[key], wholes);
       // Shares that go on after a flap are within the bound of the outage that they began in.
       const double known_left = std::max(0.0, most() - net_[key]);
       const bool are_all_told = !is_mixed && parts <= known_left;
@@ -380,6 +381,17 @@ class World {
   bool are_all_up() const {
     return std::ranges::none_of(nodes_, [](const auto& one) { return one->line->is_any_cut(); });
   }
+  void reconnect() {
+    for (const auto& one : nodes_) one->line->is_cut = {};
+  }
+  // Redis returns just after a node has seen that it is unavailable.
+  void return_while_deciding(std::size_t place, std::size_t key) {
+    SeamNode& node = *nodes_[place];
+    node.line->after_away = [this] { reconnect(); };
+    const std::int64_t what = draw(3);
+    what == 0 ? check(node, key, 1 + draw(3), some_limit()) : what == 1 ? check_several(node) : reserve(place);
+    node.line->after_away = {};
+  }
   // One more server starts while all reach Redis. It accepts checks after its first heartbeat. Until it has heard from
   // a server that has unsynced charges, Redis alone decides what it admits.
   void join() {
@@ -467,7 +479,8 @@ class World {
     } else if (what < 75 && !is_outage_) {
       cut_one(node, server_of(key));
     } else if (what < 80) {
-      for (const auto& one : nodes_) one->line->is_cut = {};
+      if (draw(2) == 0) return_while_deciding(place, key);
+      reconnect();
       for (const auto& one : nodes_) one->hear_late();
     } else if (what < 81) {
       snapshot_ = redis_.database;
@@ -490,10 +503,8 @@ class World {
 
   // No fault any more: Redis gets every charge, and decides alone.
   std::string quiet() {
-    for (const auto& node : nodes_) {
-      node->line->is_cut = {};
-      node->hear_late();
-    }
+    reconnect();
+    for (const auto& node : nodes_) node->hear_late();
     for (int i = 0; i < 60; ++i) {
       redis_.now += Micros{20'000};
       for (const auto& node : nodes_) keep(*node);
