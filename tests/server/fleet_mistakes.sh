@@ -47,7 +47,7 @@ succeeds "doctor warns of a server that never reached Redis" finds 0 "admits eac
 prints "so does weir nodes" "admits each limit in full" weir_on 0 nodes
 at=127.0.0.1:$redis_port
 eventually "a Redis that is no cluster" \
-  finds 1 "Redis at $at: Redis: cannot read the cluster map: $at: ERR This instance has cluster support disabled"
+  finds 1 "Redis at $at: cannot read the cluster map: $at: ERR This instance has cluster support disabled"
 succeeds "  and what to write" finds 1 "this Redis is not a cluster: write redis://"
 rm "$work/pass"
 for type in normal pubsub; do redis-cli -p "$redis_port" CLIENT KILL TYPE "$type" SKIPME yes >/dev/null; done
