@@ -47,7 +47,7 @@ is "permits in flight are granted or denied, nothing fails" "" "$others"
 has "some are denied" "429:" "$statuses"
 is "and the rule still decides: a fresh client" 200 "$(check another)"
 stop_server
-prints "the state file can be inspected" "compacted to two counters because the arena was full" weir state inspect "$work/state"
+prints "the state file can be inspected" "logs compacted to two counters" weir state inspect "$work/state"
 
 start_server --config "$work/weir.yaml" --state "$work/state"
 is "what was used is still used after a restart" 429 "$(check fresh)"
