@@ -65,9 +65,9 @@ void note_wall_clock(Header& header, const ClockReading& reading, std::int64_t l
     using Words = std::array<std::int64_t, algorithm::kCalendarShiftWords>;
     const auto next = std::bit_cast<Words>(algorithm::corrected(shift, seconds, time, last_us));
     const std::uint64_t corrections = load(header.calendar_shift);
-    __atomic_thread_fence(__ATOMIC_RELEASE);  // whoever reads a word of the next shift also sees the number of this one
+    // A reader that sees a word of the next shift also sees the number of this one, and so reads again.
     for (std::size_t i = 0; i < next.size(); ++i) {
-      __atomic_store_n(&header.calendar_shifts[corrections % 2][i], next[i], __ATOMIC_RELAXED);
+      __atomic_store_n(&header.calendar_shifts[corrections % 2][i], next[i], __ATOMIC_RELEASE);
     }
     store(header.calendar_shift, corrections + 1);
   }
@@ -186,9 +186,8 @@ algorithm::CalendarShift calendar_shift(const Header& header) {
   for (std::uint64_t seen = load(header.calendar_shift); seen != 0;) {
     std::ranges::transform(header.calendar_shifts[(seen - 1) % 2], words.begin(), [](const std::int64_t& word) {
       // A damaged file may contain anything.
-      return std::clamp<std::int64_t>(__atomic_load_n(&word, __ATOMIC_RELAXED), -kTimeEnd, kTimeEnd);
+      return std::clamp<std::int64_t>(__atomic_load_n(&word, __ATOMIC_ACQUIRE), -kTimeEnd, kTimeEnd);
     });
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     const std::uint64_t again = load(header.calendar_shift);
     if (again == seen) return std::bit_cast<algorithm::CalendarShift>(words);
     seen = again;
