@@ -24,6 +24,7 @@ class Doubt {
     std::string name{};  // as key_name.h builds it
     Limit limit{};
     std::int64_t cost = 0;
+    std::uint64_t epoch = UINT64_MAX;  // of UnsyncedCharges, when this node booked it
 
     std::string_view key() const { return std::string_view(name).substr(1); }
   };
@@ -31,7 +32,6 @@ class Doubt {
     bool is_granted = false;  // by this node
     bool is_charged = false;  // by Redis
     bool is_refused = false;  // by Redis, as too late: it did not execute the call
-    std::uint64_t epoch = 0;  // of UnsyncedCharges, when this node had granted it
     std::int64_t charged_us = 0;
     std::vector<Decision> decisions{};  // Redis's decision for each part; empty if unknown
   };
@@ -46,14 +46,22 @@ class Doubt {
   const std::string& id() const { return id_; }
   std::int64_t undoes_us() const { return undoes_us_; }
 
-  // What this node decided instead. `epoch` is that of its unsynced charges, if it granted the request.
-  void decide(bool is_granted, std::uint64_t epoch = 0) {
-    settle_with(
-        [&](Outcome& outcome) {
-          outcome.is_granted = is_granted;
-          outcome.epoch = epoch;
-        },
-        is_decided_);
+  // The epochs when this node booked its charges: what UnsyncedCharges::doubt() returned. Only before decide().
+  void set_epoch(std::string_view name, const Limit& limit, std::uint64_t epoch) {
+    for (Part& part : parts_) {
+      if (part.name == name && part.limit == limit) part.epoch = epoch;
+    }
+  }
+  std::uint64_t epoch_of(std::string_view name, const Limit& limit) const {
+    for (const Part& part : parts_) {
+      if (part.name == name && part.limit == limit) return part.epoch;
+    }
+    return UINT64_MAX;
+  }
+
+  // What this node decided instead.
+  void decide(bool is_granted) {
+    settle_with([&](Outcome& outcome) { outcome.is_granted = is_granted; }, is_decided_);
   }
   // What Redis did, as far as it is known.
   void resolve(bool is_charged, std::int64_t charged_us, std::vector<Decision> decisions = {},
@@ -82,7 +90,7 @@ class Doubt {
   }
 
   const What what_;
-  const std::vector<Part> parts_;
+  std::vector<Part> parts_;  // the epochs change until decide()
   const std::string id_;
   const Settle settle_;
   const std::int64_t undoes_us_;

@@ -130,6 +130,11 @@ const Limit* FallbackStore::share(const Limit& limit, Fallback fallback) const {
   return &one.part;
 }
 
+// The outcome of the call is about this booking only: after a reset of the key it says nothing about later ones.
+void FallbackStore::add_in_doubt(const Charge& charge, const KnownKey& key, Doubt& doubt) {
+  doubt.set_epoch(key.name, *charge.limit, unsynced_.doubt(key, *charge.limit, charge.cost));
+}
+
 // Puts the whole limit into the decision, and books the charge.
 void FallbackStore::book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision,
                          Booked booked, Micros now) {
@@ -137,9 +142,9 @@ void FallbackStore::book(const Charge& charge, const KnownKey& key, const Limit&
   decision.decided_by = decided_by_of(charge.fallback);
   decision.limit = charge.limit->capacity;
   if (cost == 0 || charge.limit->algorithm == Algorithm::concurrency || is_child()) return;
-  if (booking == Booking::none) return;
-  if (booking == Booking::doubt && cost > 0) {
-    unsynced_.doubt(key, *charge.limit, cost);
+  if (booking.is_none()) return;
+  if (booking.doubt() != nullptr && cost > 0) {
+    add_in_doubt(charge, key, *booking.doubt());
   } else {
     // With nothing left, more than this version's capacity may be used.
     const std::int64_t used = part.capacity - decision.remaining;
@@ -311,7 +316,7 @@ std::optional<Decision> FallbackStore::decide_one_from_known(const Charge& charg
         decision = {.allowed = true, .limit = charge.limit->capacity, .remaining = left};
         decision.reset_after = reset_at - now;
         if (charge.cost == 0) return;
-        if (booking == Booking::doubt) return unsynced_.doubt(key, *charge.limit, charge.cost);
+        if (booking.doubt() != nullptr) return add_in_doubt(charge, key, *booking.doubt());
         unsynced_.add(key, *charge.limit, charge.cost, now + recovery_of(*charge.limit), {}, moment.here);
       });
   decision.decided_by = spare == KeyMemory::Alone::busy ? DecidedBy::overloaded : DecidedBy::local;
@@ -343,8 +348,9 @@ void FallbackStore::unbook(std::span<const Charge> charges, Moment booked, Booki
     if (charge.cost == 0) continue;
     const KeyName name(charge);
     const KeyMark mark = memory_.mark_of(name);
-    if (booking == Booking::doubt) {
-      unsynced_.settle({.mark = mark, .limit = *charge.limit, .cost = charge.cost}, true);
+    if (booking.doubt() != nullptr) {
+      const std::uint64_t epoch = booking.doubt()->epoch_of(name, *charge.limit);
+      unsynced_.settle({.mark = mark, .limit = *charge.limit, .cost = charge.cost, .epoch = epoch}, true);
     } else {
       unsynced_.add({name, mark}, *charge.limit, -charge.cost, booked.steady + Micros{1}, {}, booked.here);
     }
@@ -357,8 +363,8 @@ void FallbackStore::book_all(std::span<const Charge> charges, Moment now, Bookin
     if (charge.cost == 0 || charge.limit->algorithm == Algorithm::concurrency) continue;
     const KeyName name(charge);
     const KnownKey key{name, memory_.mark_of(name)};
-    if (booking == Booking::doubt && charge.cost > 0) {
-      unsynced_.doubt(key, *charge.limit, charge.cost);
+    if (booking.doubt() != nullptr && charge.cost > 0) {
+      add_in_doubt(charge, key, *booking.doubt());
     } else {
       unsynced_.add(key, *charge.limit, charge.cost, now.steady + recovery_of(*charge.limit), {}, now.here);
     }

@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 
+#include "fleet/doubt.h"
 #include "fleet/key_memory.h"
 #include "fleet/local_usage.h"
 #include "fleet/script_call.h"
@@ -26,10 +27,22 @@
 namespace weir::fleet {
 
 // What happens to an admitted charge.
-enum class Booking : std::uint8_t {
-  unsynced,  // it is unsynced
-  doubt,     // Redis may have it: settle() of unsynced_charges.h decides
-  none,      // none: Redis is asked, too
+class Booking {
+ public:
+  enum Kind : std::uint8_t {
+    unsynced,  // it is unsynced
+    none,      // none: Redis is asked, too
+  };
+  Booking(Kind kind) : kind_(kind) {}  // NOLINT(google-explicit-constructor): it is one
+  // Redis may have it: the outcome of this call decides (settle() of unsynced_charges.h).
+  explicit Booking(Doubt& doubt) : doubt_(&doubt) {}
+
+  bool is_none() const { return kind_ == none; }
+  Doubt* doubt() const { return doubt_; }  // null: Redis does not have it
+
+ private:
+  Kind kind_ = unsynced;
+  Doubt* doubt_ = nullptr;
 };
 
 class FallbackStore {
@@ -105,6 +118,7 @@ class FallbackStore {
     RefundCount refunds{};   // of the key before it
     bool is_charge = false;  // admitted: no more is used now than its version of the limit allows
   };
+  void add_in_doubt(const Charge& charge, const KnownKey& key, Doubt& doubt);
   void book(const Charge& charge, const KnownKey& key, const Limit& part, Decision& decision, Booked booked,
             Micros now);
 

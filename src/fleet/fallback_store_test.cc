@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet/doubt.h"
 #include "fleet/key_name.h"
 
 namespace weir::fleet {
@@ -73,6 +74,41 @@ TEST_F(FallbackStoreTest, StartsFromItsPartOfWhatWasLeft) {
   const Charge full{.key = "full", .limit = &limit_};
   note(name_of(full), limit_, 1, {.allowed = false, .limit = 10}, kThen);
   EXPECT_EQ(admitted(full, 20), 3) << "it has recovered since";
+}
+
+// A call about a key is in doubt when the key is reset, and then another call is. What becomes known of the first call
+// says nothing about the second, and what the node admitted instead of the first is no longer used.
+TEST_F(FallbackStoreTest, AResetSeparatesCallsInDoubt) {
+  const Charge before{.key = "k", .limit = &limit_, .cost = 4}, after{.key = "k", .limit = &limit_, .cost = 3};
+  const KeyMark mark = memory_.mark_of(name_of(before));
+  for (const bool is_charged : {true, false}) {
+    const auto doubt_of = [&](const Charge& charge) {
+      return Doubt(What::charge, {{name_of(charge), limit_, charge.cost}}, "",
+                   [&](const Doubt& doubt, const Doubt::Outcome& outcome) {
+                     const Doubt::Part& part = doubt.parts()[0];
+                     unsynced_.settle({.name = part.name,
+                                       .mark = mark,
+                                       .limit = limit_,
+                                       .cost = part.cost,
+                                       .until = kThen + Micros{60'000'000},
+                                       .epoch = part.epoch},
+                                      outcome.is_charged);
+                   });
+    };
+    Doubt first = doubt_of(before), second = doubt_of(after);
+    fallback_.book_all({&before, 1}, fallback_.moment(kThen), Booking(first));
+    unsynced_.forget(mark);
+    fallback_.book_all({&after, 1}, fallback_.moment(kThen), Booking(second));
+    first.decide(true);
+    first.resolve(is_charged, 1);
+    EXPECT_EQ(unsynced(after, limit_, kThen), 3);
+    second.decide(true);
+    EXPECT_EQ(unsynced(after, limit_, kThen), 3);
+    second.resolve(is_charged, 1);
+    EXPECT_EQ(unsynced(after, limit_, kThen), is_charged ? 0 : 3);
+    EXPECT_EQ(unsynced_.is_synced(), is_charged);
+    unsynced_.forget(mark);
+  }
 }
 
 // Settling a reservation of a window that has ended does not lower the unsynced charges of the current window.

@@ -21,11 +21,13 @@ namespace weir::fleet {
 
 namespace {
 
-Booking booking_of(const ScriptRequest& request) { return request.doubt ? Booking::doubt : Booking::unsynced; }
+Booking booking_of(const ScriptRequest& request) {
+  return request.doubt ? Booking(*request.doubt) : Booking(Booking::unsynced);
+}
 
 // Call it after the charge has been booked.
-void decide(const ScriptRequest& request, bool is_granted, const UnsyncedCharges& unsynced) {
-  if (request.doubt) request.doubt->decide(is_granted, unsynced.epoch());
+void decide(const ScriptRequest& request, bool is_granted) {
+  if (request.doubt) request.doubt->decide(is_granted);
 }
 
 }  // namespace
@@ -191,7 +193,7 @@ Result<Verdict> FleetStore::take(const ScriptRequest& request, const KeyMemory::
   if (request.state == State::refused) return request.refusal();
   if (request.state == State::failed) {
     auto verdict = fall_back(request, now);
-    decide(request, is_newly_admitted(verdict), unsynced_);
+    decide(request, is_newly_admitted(verdict));
     return verdict;
   }
   counts_.strict.add();
@@ -219,7 +221,7 @@ Result<Decision> FleetStore::take_one(const ScriptRequest& request, KeyMark mark
   if (request.state == State::refused) return request.refusal();
   if (request.state == State::failed) {
     auto decision = fall_back(charge, mark, now, booking_of(request));
-    decide(request, decision && decision->allowed, unsynced_);
+    decide(request, decision && decision->allowed);
     return decision;
   }
   counts_.strict.add();
@@ -247,7 +249,7 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
   }
   miss({&charge, 1}, asked);
   fallback_.book_all({&charge, 1}, fallback_.moment(this->now()), booking_of(request));
-  decide(request, true, unsynced_);
+  decide(request, true);
   return here;
 }
 
@@ -399,7 +401,7 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
   miss(charges, asked);
   counts_.fallback.add();
   fallback_.book_all(charges, fallback_.moment(this->now()), booking_of(request));
-  decide(request, true, unsynced_);
+  decide(request, true);
   return {std::move(here)};
 }
 

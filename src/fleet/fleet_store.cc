@@ -158,7 +158,7 @@ void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
                         .limit = part.limit,
                         .cost = part.cost,
                         .until = until,
-                        .epoch = outcome.epoch},
+                        .epoch = part.epoch},
                        outcome.is_charged);
     } else if (outcome.is_charged && doubt.what() != What::once) {
       background_.undos().add({.what = doubt.what(),

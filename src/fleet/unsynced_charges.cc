@@ -257,9 +257,10 @@ void UnsyncedCharges::forget(KeyMark mark) {
   in_flight_keys_.store(in_flight_.size());
 }
 
-void UnsyncedCharges::doubt(const KnownKey& key, const Limit& limit, std::int64_t cost) {
+std::uint64_t UnsyncedCharges::doubt(const KnownKey& key, const Limit& limit, std::int64_t cost) {
   const std::lock_guard lock(mutex_);
   send(state_of(key.mark, limit), cost, Micros::max());
+  return epoch();
 }
 
 // Call with the book's lock.

@@ -65,8 +65,9 @@ class UnsyncedCharges {
            std::int64_t charged_us = 0);
   void forget(KeyMark mark);
 
-  // A charge that may or may not be in Redis. It counts as in flight until settle().
-  void doubt(const KnownKey& key, const Limit& limit, std::int64_t cost);
+  // A charge that may or may not be in Redis. It counts as in flight until settle(), which needs the epoch that this
+  // returns.
+  std::uint64_t doubt(const KnownKey& key, const Limit& limit, std::int64_t cost);
 
   // The unsynced cost of one key, waiting and in flight, unless it has recovered.
   std::int64_t cost_of(const KnownKey& key, const Limit& limit, Micros now);
