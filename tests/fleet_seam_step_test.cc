@@ -337,6 +337,29 @@ TEST_F(FleetSeamStep, AShareBeginsWhenTheServerOfItsKeyGoesDown) {
   }
 }
 
+// The same for a key whose record was evicted, and is there again: after a late reply, or after a write-back.
+TEST_F(FleetSeamStep, AForgottenShareBeginsWhenTheServerOfItsKeyGoesDown) {
+  for (const Fate fate : {Fate::late, Fate::unsent}) {
+    SCOPED_TRACE(fate == Fate::late ? "a late reply" : "a write-back");
+    Redis redis;
+    redis.is_cluster = true;
+    SeamNode node(redis, 0, 1, {.is_cluster = true, .is_forgetful = true});
+    node.cut(redis.server_of("k0"));
+    node.line->fate_server = redis.server_of("k1");
+    node.line->fate = fate;
+    const Decision decision = check(node, 70, "k1");
+    EXPECT_TRUE(decision.allowed);
+    EXPECT_EQ(decision.decided_by, DecidedBy::local);
+    node.line->fate = Fate::answered;
+    for (const char* const other : {"a1", "b1", "c1", "d1"}) EXPECT_TRUE(check(node, 1, other).allowed);
+    node.hear_late();
+    write_back(node);
+    EXPECT_TRUE(node.store->unsynced_charges().is_synced());
+    node.cut(redis.server_of("k1"));
+    EXPECT_EQ(admitted(node, 200, "k1"), 30);
+  }
+}
+
 // A node with an old plan has heard one thing of a key: nothing is left of 100. Under its new plan of 1000 it knows no
 // more: 1000 may be used.
 TEST_F(FleetSeamStep, ALowerVersionThatIsUsedUpLeavesNothingOfAHigherOne) {

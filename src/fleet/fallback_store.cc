@@ -45,7 +45,7 @@ Decision closed(const Limit& limit) {
 }  // namespace
 
 FallbackStore::FallbackStore(KeyMemory& memory, UnsyncedCharges& unsynced, UnsyncedPermits& unsynced_permits,
-                             NodeRank rank, IsLasting is_lasting)
+                             NodeRank rank, KeyMemory::IsLasting is_lasting)
     : memory_(memory),
       unsynced_(unsynced),
       unsynced_permits_(unsynced_permits),
@@ -90,7 +90,7 @@ class FallbackStore::Shares {
 // charges, which Redis did not include.
 void FallbackStore::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now) {
   if (is_child()) return;
-  const auto is_lasting = [&] { return !is_lasting_ || is_lasting_(whole); };
+  const auto is_lasting = [&] { return !is_lasting_ || is_lasting_(whole.key); };
   memory_.begin_share(key.mark, *whole.limit, now.steady, is_lasting, [&](const KnownUsage& said) {
     std::int64_t used = 0;
     if (said.reset_at > now.steady) {

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -47,10 +46,8 @@ class Booking {
 
 class FallbackStore {
  public:
-  // Whether the share of a key stays in use (KeyMemory::begin_share()). Empty: always.
-  using IsLasting = std::function<bool(const Charge&)>;
   FallbackStore(KeyMemory& memory, UnsyncedCharges& unsynced, UnsyncedPermits& unsynced_permits, NodeRank rank = {},
-                IsLasting is_lasting = {});
+                KeyMemory::IsLasting is_lasting = {});
 
   void use(store::MemoryStore& here) {
     here_ = &here;
@@ -125,7 +122,7 @@ class FallbackStore {
   KeyMemory& memory_;
   UnsyncedCharges& unsynced_;
   UnsyncedPermits& unsynced_permits_;
-  const IsLasting is_lasting_;
+  const KeyMemory::IsLasting is_lasting_;
   RefundOrder refund_order_;
   const std::uint64_t forks_;  // at construction
   store::MemoryStore* here_ = nullptr;

@@ -57,18 +57,21 @@ bool FleetStore::fails_at_once(const Charge& charge) const {
   return true;
 }
 
-// The cluster slot of a charge; Handover::kAll without a cluster.
-int FleetStore::slot_of(const Charge& charge) const {
+// The cluster slot of a key; Handover::kAll without a cluster.
+int FleetStore::slot_of(std::string_view key) const {
   if (options_.target.layout != base::redis::Layout::cluster) return Handover::kAll;
   std::string head;
-  append_redis_head(head, kTicketMark, redis_tag(subject_of(charge.key)));
+  append_redis_head(head, kTicketMark, redis_tag(subject_of(key)));
   return redis::slot_of(head);
 }
+
+// Whether this node's share takes part in deciding requests for this key.
+bool FleetStore::has_share(std::string_view key) const { return handover_.is_on() && handover_.concerns(slot_of(key)); }
 
 // Whether this node's share must also admit the charge.
 bool FleetStore::is_shared(const Charge& charge) const {
   return handover_.is_on() && charge.cost >= 0 && charge.fallback == Fallback::local &&
-         charge.limit->algorithm != Algorithm::concurrency && handover_.concerns(slot_of(charge));
+         charge.limit->algorithm != Algorithm::concurrency && has_share(charge.key);
 }
 
 bool FleetStore::is_shared(std::span<const Charge> charges) const {
@@ -208,7 +211,7 @@ Result<Verdict> FleetStore::take(const ScriptRequest& request, const KeyMemory::
     const bool is_of_permits = charge.limit->algorithm == Algorithm::concurrency;  // a permit may be released any time
     const KeyMark mark = memory_.mark_of(KeyName(charge));
     memory_.note(mark, *charge.limit, is_of_permits ? 0 : charge.cost, verdict.decisions[i], request.decided_us, asked,
-                 i, now);
+                 i, now, has_share(charge.key));
   }
   return verdict;
 }
@@ -227,7 +230,7 @@ Result<Decision> FleetStore::take_one(const ScriptRequest& request, KeyMark mark
   counts_.strict.add();
   Decision decision = request.decisions[0];
   decision.decided_by = DecidedBy::strict;
-  memory_.note(mark, *charge.limit, charge.cost, decision, request.decided_us, asked, 0, now);
+  memory_.note(mark, *charge.limit, charge.cost, decision, request.decided_us, asked, 0, now, has_share(charge.key));
   return decision;
 }
 

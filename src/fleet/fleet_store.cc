@@ -61,9 +61,9 @@ FleetStore::FleetStore(FleetStoreOptions options)
       unsynced_(options_.unsynced_keys, [this] { wake(); }),
       unsynced_permits_(options_.unsynced_permits),
       fallback_(memory_, unsynced_, unsynced_permits_, options_.kept.rank,
-                [this](const Charge& charge) { return handover_.concerns(slot_of(charge)); }),
+                [this](std::string_view key) { return has_share(key); }),
       handover_(memory_),
-      backs_(unsynced_, memory_),
+      backs_(unsynced_, memory_, [this](std::string_view key) { return has_share(key); }),
       background_(options_.membership, options_.on_invalidation_refused,
                   {memory_, backs_, unsynced_, unsynced_permits_, fallback_, handover_}, [this] { wake(); }) {
   if (!kept_.empty()) kept_pending_.emplace(handover_);  // before the first heartbeat
@@ -149,7 +149,8 @@ void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
     if (part.cost <= 0) continue;
     const KeyMark mark = memory_.mark_of(part.name);
     if (i < outcome.decisions.size()) {
-      memory_.note(mark, part.limit, 0, outcome.decisions[i], outcome.charged_us, asked, i, asked.at);
+      memory_.note(mark, part.limit, 0, outcome.decisions[i], outcome.charged_us, asked, i, asked.at,
+                   has_share(part.key()));
     }
     if (outcome.is_granted) {
       const Micros until = this->now() + recovery_of(part.limit);

@@ -103,7 +103,8 @@ class FleetStore final : public store::Store {
   Decision from_memory(Decision denial);
   bool may_cache() const { return options_.remembers_denials; }
   std::optional<Verdict> known_denial(std::span<const Charge> charges, Micros now);
-  int slot_of(const Charge& charge) const;
+  int slot_of(std::string_view key) const;
+  bool has_share(std::string_view key) const;
   bool is_shared(const Charge& charge) const;
   bool is_shared(std::span<const Charge> charges) const;
   std::optional<Decision> denial_or_start(const Charge& charge, KeyMark mark, KeyMemory::Asked& asked,

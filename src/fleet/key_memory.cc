@@ -125,7 +125,7 @@ std::optional<KnownUsage> KeyMemory::known_usage(KeyMark mark, const Limit& limi
 }
 
 void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision,
-                     std::int64_t decided_us, const Asked& asked, std::size_t place, Micros now) {
+                     std::int64_t decided_us, const Asked& asked, std::size_t place, Micros now, bool is_lasting) {
   const std::size_t set = set_of(mark);
   const std::lock_guard lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
@@ -146,8 +146,8 @@ void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const 
   if (behind_us == 0 && limit.capacity - decision.remaining < entry->used) return;
   if (!is_sharing_.load(std::memory_order_relaxed)) {
     entry->seeded = 0;
-  } else if (is_new) {
-    entry->seeded = round_.load(std::memory_order_relaxed);  // its share may have begun as a whole one
+  } else if (is_new && is_lasting) {
+    entry->seeded = round_.load(std::memory_order_relaxed);
   }
   if (is_older) return store_older(*entry, limit, decision, now);
   store(*entry, limit, decision, now);

@@ -24,6 +24,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -48,6 +49,9 @@ struct KnownUsage {
 
 class KeyMemory {
  public:
+  // Whether the share of a key stays in use, see begin_share(). Empty: always.
+  using IsLasting = std::function<bool(std::string_view key)>;
+
   KeyMemory(std::size_t keys, base::SipKey secret);
 
   // denial()
@@ -107,9 +111,10 @@ class KeyMemory {
 
   // note()
   //
-  // Stores Redis's answer; `decided_us` is of Redis's clock. Another node may have asked since.
+  // Stores Redis's answer; `decided_us` is of Redis's clock. Another node may have asked since. `is_lasting`: as for
+  // begin_share(). If the key had no record, its share may have begun as a whole one, and then stays in use.
   void note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision, std::int64_t decided_us,
-            const Asked& asked, std::size_t place, Micros now);
+            const Asked& asked, std::size_t place, Micros now, bool is_lasting = true);
   // This key has unsynced charges from before this node's start.
   void mark_unsynced(KeyMark mark, const Limit& limit);
   // Unsynced charges of this key were added or written back elsewhere: the next admit_alone() counts them.
