@@ -87,18 +87,19 @@ class FallbackStore::Shares {
 };
 
 // Starts a key with this node's part of what is used everywhere, as far as this node knows. Adds its own unsynced
-// charges, which Redis did not include.
+// charges, which Redis did not include. For a higher version of the limit, the share is charged until it is full: if it
+// were emptied first, a request on another thread could find it empty.
 void FallbackStore::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now) {
   if (is_child()) return;
   const auto is_lasting = [&] { return !is_lasting_ || is_lasting_(whole.key); };
-  memory_.begin_share(key.mark, *whole.limit, now.steady, is_lasting, [&](const KnownUsage& said) {
+  memory_.begin_share(key.mark, *whole.limit, now.steady, is_lasting, [&](const KnownUsage& said, bool is_higher) {
     std::int64_t used = 0;
     if (said.reset_at > now.steady) {
       const NodeRank rank = this->rank();
       used = std::max(part.capacity - left_of(whole.limit->capacity, said.used, rank), part_of(said.used, rank));
     }
     used += unsynced_.cost_of(key, *whole.limit, now.steady);
-    static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));
+    if (!is_higher) static_cast<void>(here_->forget(*whole.limit, whole.key, now.here));
     if (used <= 0) return;
     // The next request may use a higher version of the limit, and must find everything that is used.
     Limit wide = part;

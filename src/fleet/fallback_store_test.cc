@@ -76,6 +76,26 @@ TEST_F(FallbackStoreTest, StartsFromItsPartOfWhatWasLeft) {
   EXPECT_EQ(admitted(full, 20), 3) << "it has recovered since";
 }
 
+// Nothing is left under the lower version, so the share of the higher one is charged until it is full, too. It is not
+// emptied for that, not even for a moment: other threads may be using it. So what was charged before recovers first.
+TEST_F(FallbackStoreTest, AHigherVersionEmptiesNoShare) {
+  const Limit low = compile("10/minute", Algorithm::sliding_log).value();
+  const Limit high = compile("30/minute", Algorithm::sliding_log).value();
+  const auto ask = [&](const Limit& limit, Micros after) {
+    clock_->set(Micros{1'794'701'843'991'953} + after);
+    const Charge one{.key = "k", .limit = &limit, .family = 7};
+    int count = 0;
+    while (fallback_.answer(What::charge, {&one, 1}, {}, {}, kThen + after)->allowed) ++count;
+    return count;
+  };
+  const Charge one{.key = "k", .limit = &low};
+  note(name_of(one), low, 1, {.allowed = false, .limit = 10, .reset_after = Micros{59'000'000}}, kThen);
+  EXPECT_EQ(ask(low, Micros{0}), 0);
+  EXPECT_EQ(ask(high, Micros{30'000'000}), 0);
+  EXPECT_EQ(ask(high, Micros{61'000'000}), 10);
+  EXPECT_EQ(ask(high, Micros{91'000'000}), 20);
+}
+
 // A call about a key is in doubt when the key is reset, and then another call is. What becomes known of the first call
 // says nothing about the second, and what the node admitted instead of the first is no longer used.
 TEST_F(FallbackStoreTest, AResetSeparatesCallsInDoubt) {

@@ -154,11 +154,11 @@ class KeyMemory {
 
   // begin_share()
   //
-  // Calls begin(said) for the first request that this node's share decides since Redis last answered, or since
-  // set_sharing(true). Does not call it if nothing is known and nothing is unsynced: then the share starts whole. Calls
-  // it again for a higher version of the limit, if nothing was left under the lower one: the higher one is full, too.
-  // is_lasting() returns whether the share stays in use. If Redis decides the key when it can, it does not, and the
-  // next request begins it again.
+  // Calls begin(said, is_higher) for the first request that this node's share decides since Redis last answered, or
+  // since set_sharing(true). Does not call it if nothing is known and nothing is unsynced: then the share starts whole.
+  // Calls it again for a higher version of the limit, if nothing was left under the lower one: the higher one is full,
+  // too. Then `is_higher` is true, and requests may be using the share already. is_lasting() returns whether the share
+  // stays in use. If Redis decides the key when it can, it does not, and the next request begins it again.
   template <class IsLasting, class Begin>
   void begin_share(KeyMark mark, const Limit& limit, Micros now, IsLasting is_lasting, Begin begin) {
     const std::size_t set = set_of(mark);
@@ -168,15 +168,16 @@ class KeyMemory {
     if (entry == nullptr) return;
     const bool is_full = entry->is_full && entry->reset_at > now;
     const bool is_higher = is_full && entry->is_share_full && entry->used < limit.capacity;
-    if (entry->seeded == round && !is_higher) return;
+    const bool has_begun = entry->seeded == round;
+    if (has_begun && !is_higher) return;
     entry->seeded = is_lasting() ? round : std::uint16_t{0};
     entry->is_share_full = is_full;
     if (is_full) entry->used = std::max(entry->used, limit.capacity);
     const bool may_be_unsynced = std::exchange(entry->unsynced_most, kSome) > 0;
     if (entry->is_known) {
-      begin(KnownUsage{remaining_of(*entry, limit, now), entry->reset_at, entry->used});
+      begin(KnownUsage{remaining_of(*entry, limit, now), entry->reset_at, entry->used}, has_begun);
     } else if (may_be_unsynced) {
-      begin(KnownUsage{.remaining = limit.capacity});
+      begin(KnownUsage{.remaining = limit.capacity}, has_begun);
     }
   }
 

@@ -26,7 +26,7 @@ class KeyMemoryTest : public ::testing::Test {
   std::optional<KnownUsage> seed(std::string_view name, const Limit& limit, bool is_lasting = true) {
     std::optional<KnownUsage> found;
     memory_.begin_share(
-        mark(name), limit, Micros{0}, [=] { return is_lasting; }, [&](const KnownUsage& said) { found = said; });
+        mark(name), limit, Micros{0}, [=] { return is_lasting; }, [&](const KnownUsage& said, bool) { found = said; });
     return found;
   }
   const Limit limit_ = compile("5/minute").value();
