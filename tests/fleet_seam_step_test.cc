@@ -480,6 +480,40 @@ TEST_F(FleetSeamStep, ARequestDuringWhichRedisReturnsIsDecidedByTheShare) {
   }
 }
 
+// A check has seen that Redis is unavailable, and its thread stalls. Until the charge is booked, this node does not
+// report that it is synced. If Redis is back before, it is asked.
+TEST_F(FleetSeamStep, ACheckThatStallsBooksNothingAfterTheReport) {
+  for (const bool is_back_first : {true, false}) {
+    SCOPED_TRACE(is_back_first);
+    SeamNode node(redis_, 0, 1);
+    std::uint64_t beats = 0;
+    const auto beat = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        redis_.now += Micros{100'000};
+        node.beat({}, ++beats, Micros{60'000'000});
+      }
+      node.make_report();
+    };
+    node.cut(0);
+    beat(2);
+    EXPECT_FALSE(node.report.is_synced);
+    const auto stall = [&] {
+      node.line->is_cut = {};
+      beat(5);
+    };
+    node.line->after_away = [&] { is_back_first ? stall() : void(node.line->after_away = stall); };
+    const Decision decision = check(node, 10);
+    EXPECT_EQ(decision.decided_by, is_back_first ? DecidedBy::strict : DecidedBy::local);
+    EXPECT_EQ(node.report.is_synced, is_back_first) << "what it reported while the thread stalled";
+    EXPECT_EQ(node.store->unsynced_charges().is_synced(), is_back_first);
+    write_back(node);
+    beat(5);
+    EXPECT_TRUE(node.report.is_synced);
+    EXPECT_FALSE(node.store->handover().is_on());
+    redis_.database = {};
+  }
+}
+
 // Redis executes a write-back whose reply is lost. The node sends it again, and Redis applies it once.
 TEST_F(FleetSeamStep, AWriteBackThatIsAnsweredTooLateIsAppliedOnce) {
   SeamNode node(redis_, 0, 1);

@@ -263,7 +263,12 @@ Decision FleetStore::from_memory(Decision denial) {
 }
 
 Result<Decision> FleetStore::check_one(const Charge& charge) {
-  if (is_away() || fallback_.is_child()) return check_here(charge);  // the share starts from the known denial
+  if (fallback_.is_child()) return check_here(charge);
+  if (is_away()) {
+    // Until the charge is booked, this node does not report that it is synced, however long this thread stalls.
+    const Handover::Pending pending(handover_);
+    if (is_away()) return check_here(charge);  // the share starts from the known denial
+  }
   if (is_shared(charge)) return check_both(charge);
   const Micros now = this->now();
   const KeyMark mark = memory_.mark_of(KeyName(charge));
