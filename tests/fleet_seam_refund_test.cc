@@ -177,6 +177,34 @@ TEST_F(FleetSeamBoth, ADenialByRedisChargesNoShare) {
   EXPECT_EQ(share_left(node, "k0"), 5) << "what Redis admitted is charged to the share, too";
 }
 
+// While Redis is asked, all charges are written back, Redis fails again, and the share begins again. It does not have
+// the charge of the request, so a denial by Redis refunds nothing.
+TEST_F(FleetSeamBoth, ADenialRefundsNoShareThatBeganAgain) {
+  SeamNode node(redis_, 0, 2), other(redis_, 1, 2);
+  ASSERT_NO_FATAL_FAILURE(begin(node, other));
+  std::uint64_t beats = 0;
+  const auto beat = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      redis_.now += Micros{100'000};
+      node.beat({}, ++beats, Micros{60'000'000});
+    }
+  };
+  beat(2);
+  std::int64_t left = 0;
+  node.line->meanwhile = [&] {
+    beat(5);
+    EXPECT_FALSE(node.store->handover().is_on());
+    node.cut(0);
+    left = share_left(node, "k0");
+    node.line->is_cut = {};
+  };
+  const Decision denied = check(node, 18, "k0");
+  EXPECT_FALSE(denied.allowed);
+  EXPECT_EQ(denied.decided_by, DecidedBy::strict);
+  EXPECT_EQ(left, 7) << "half of what Redis has left";
+  EXPECT_EQ(share_left(node, "k0"), left);
+}
+
 // Several keys, with an id or reserved, on one server or on two: all or none.
 TEST_F(FleetSeamBoth, ARequestThatRedisDeniesChargesNoShareOfItsKeys) {
   for (const bool is_cluster : {false, true}) {

@@ -184,7 +184,7 @@ Result<Verdict> FleetStore::CrossSlotRequest::share(What what, std::string_view 
     if (verdict && verdict->allowed) store_.fallback_.book_all(before, now, Booking::unsynced);
     return verdict;
   }
-  store_.refund_share(before, {~std::uint32_t{0}, charged_.charged_us});
+  store_.refund_share(before, {~std::uint32_t{0}, charged_.charged_us, charged_.round});
   for (const Part& part : parts_) {
     if (!part.is_left || part.is_here || part.is_spared) continue;
     for (const std::size_t place : part.places) take_charged(place);

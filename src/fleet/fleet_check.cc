@@ -238,6 +238,7 @@ Result<Decision> FleetStore::take_one(const ScriptRequest& request, KeyMark mark
 // which is charged. If Redis does not admit the request, the share is refunded.
 Result<Decision> FleetStore::check_both(const Charge& charge) {
   const Handover::Pending pending(handover_);
+  const std::uint16_t round = memory_.round();
   FallbackStore::Moment charged{};
   auto here = check_here(charge, Booking::none, &charged);
   if (!here || !here->allowed || charge.cost == 0) return here;
@@ -247,7 +248,7 @@ Result<Decision> FleetStore::check_both(const Charge& charge) {
   run_carrying(request, asked);
   if (request.state != State::failed) {
     auto answer = take_one(request, memory_.mark_of(KeyName(charge)), asked, this->now());
-    if (!answer || !answer->allowed) refund_share({&charge, 1}, {1, charged.here});
+    if (!answer || !answer->allowed) refund_share({&charge, 1}, {1, charged.here, round});
     return answer;
   }
   miss({&charge, 1}, asked);
@@ -368,7 +369,7 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
   const bool takes = takes_permits(what);
   if (!handover_.is_on() || (what != What::look && !takes)) return {};
   std::vector<Charge> shared;
-  ChargedHere charged;
+  ChargedHere charged{.round = memory_.round()};
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (!is_shared(charges[i])) continue;
     shared.push_back(charges[i]);
@@ -413,8 +414,10 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
   return {std::move(here)};
 }
 
-// Refunds what decide_by_share_first() has charged to this node's share. It was not booked.
+// Refunds what decide_by_share_first() has charged to this node's share. It was not booked. If the shares have begun
+// again since, it was forgotten.
 void FleetStore::refund_share(std::span<const Charge> charges, const ChargedHere& charged) {
+  if (charged.round != memory_.round()) return;
   std::vector<Charge> back;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (charged.has(i) && charges[i].cost != 0) back.push_back(charges[i]);

@@ -116,6 +116,7 @@ class FleetStore final : public store::Store {
   struct ChargedHere {
     std::uint32_t places = 0;     // bit i: charge i
     std::int64_t charged_us = 0;  // by the clock of this node's store
+    std::uint16_t round = 0;      // of the shares, shortly before
 
     bool has(std::size_t place) const { return (places >> place & 1) != 0; }
   };

@@ -63,15 +63,19 @@ class Handover {
   // becomes unsynced.
   class Pending {
    public:
-    explicit Pending(Handover& handover) : handover_(handover) { handover_.pending_.fetch_add(1); }
-    ~Pending() { handover_.pending_.fetch_sub(1); }
+    explicit Pending(Handover& handover) : count_(handover.pending_[handover.phase_.load()]) { count_.fetch_add(1); }
+    ~Pending() { count_.fetch_sub(1); }
     Pending(const Pending&) = delete;
     Pending& operator=(const Pending&) = delete;
 
    private:
-    Handover& handover_;
+    std::atomic<std::int64_t>& count_;
   };
-  bool is_none_pending() const { return pending_.load() == 0; }
+  // Whether none is pending from before the return of Redis. Later ones may always be pending, under load.
+  bool is_none_pending() const {
+    const std::size_t phase = phase_.load();
+    return pending_[1 - phase].load() == 0 && (is_new_phase_.load() || pending_[phase].load() == 0);
+  }
 
   // What another node last reported.
   struct Other {
@@ -122,6 +126,7 @@ class Handover {
     if (facts.is_any_open || openings != openings_seen_) {
       openings_seen_ = openings;
       returned_ = false;
+      is_new_phase_.store(false);
       return;
     }
     if (!returned_) {
@@ -130,6 +135,7 @@ class Handover {
       returned_ms_ = 0;
       beats_ = facts.beats;
     }
+    begin_phase();
     if (returned_ms_ == 0) {
       if (facts.beats == beats_) return;
       returned_ms_ = facts.redis_ms;  // Redis's clock, a little after the return
@@ -150,6 +156,14 @@ class Handover {
   // After this time, a thread that saw the breaker open has recorded its charge.
   static constexpr Micros kNoted{50'000};
   bool is_settled(bool is_synced, Micros now) const { return is_synced && returned_ && now - returned_at_ >= kNoted; }
+  // From the return of Redis on, requests are counted apart from earlier ones, once none is pending from before the
+  // last time that this was done.
+  void begin_phase() {
+    const std::size_t phase = phase_.load();
+    if (is_new_phase_.load() || pending_[1 - phase].load() != 0) return;
+    phase_.store(1 - phase);
+    is_new_phase_.store(true);
+  }
   std::uint64_t openings_now() const {
     const std::lock_guard lock(mutex_);
     return openings_;
@@ -162,13 +176,16 @@ class Handover {
     are_all_.store(false);
     for (auto& some : slots_) some.store(0, std::memory_order_relaxed);
     returned_ = false;
+    is_new_phase_.store(false);
   }
 
   KeyMemory& memory_;
   std::atomic<bool> is_on_{false}, are_all_{false};
   std::array<std::atomic<std::uint64_t>, redis::kSlots / 64> slots_{};
-  std::atomic<std::int64_t> pending_{0};
-  mutable std::mutex mutex_;  // guards openings_, and is_on_ against it
+  std::array<std::atomic<std::int64_t>, 2> pending_{};  // by the phase in which they began
+  std::atomic<std::size_t> phase_{0};                   // 0 or 1
+  std::atomic<bool> is_new_phase_{false};               // it began after the return of Redis
+  mutable std::mutex mutex_;                            // guards openings_, and is_on_ against it
   std::uint64_t openings_ = 0;
   std::uint64_t openings_seen_ = 0;  // the store's thread's, like what follows
   bool was_synced_ = false;          // once since the start

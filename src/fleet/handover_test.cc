@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
 
 namespace weir::fleet {
@@ -59,6 +60,40 @@ TEST_F(HandoverTest, BeginsAgainWhenABreakerOpensBeforeItsEnd) {
   turn(false, true);
   turn(false, true);
   EXPECT_FALSE(handover_.is_on());
+}
+
+// Requests that began after the return of Redis do not delay the end, so it comes under constant load, too. Those from
+// before do: if Redis does not answer them, they become unsynced.
+TEST_F(HandoverTest, WaitsForPendingRequestsFromBeforeTheReturn) {
+  std::optional<Handover::Pending> before, after;
+  for (int outage = 0; outage < 3; ++outage) {
+    handover_.begin();
+    before.emplace(handover_);
+    after.reset();  // it was pending since the last return
+    turn(true, handover_.is_none_pending());
+    for (int i = 0; i < 4; ++i) turn(false, handover_.is_none_pending());
+    EXPECT_TRUE(handover_.is_on());
+    EXPECT_FALSE(handover_.reports_synced(handover_.is_none_pending(), now_));
+    after.emplace(handover_);
+    before.reset();
+    for (int i = 0; i < 2; ++i) turn(false, handover_.is_none_pending());
+    EXPECT_FALSE(handover_.is_on());
+  }
+}
+
+// A request is pending while Redis returns and fails and returns again.
+TEST_F(HandoverTest, WaitsForAPendingRequestFromBeforeTheLastReturn) {
+  handover_.begin();
+  const Handover::Pending first(handover_);
+  std::optional<Handover::Pending> second;
+  for (int outage = 0; outage < 4; ++outage) {
+    handover_.begin();
+    turn(true, handover_.is_none_pending());
+    turn(false, handover_.is_none_pending());
+    if (outage == 1) second.emplace(handover_);
+    for (int i = 0; i < 3; ++i) turn(false, handover_.is_none_pending());
+    EXPECT_TRUE(handover_.is_on());
+  }
 }
 
 // Ten nodes with 100,000 keys each take twenty seconds to write back, since Redis spends half of its time on it.

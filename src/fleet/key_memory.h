@@ -186,6 +186,8 @@ class KeyMemory {
   // After set_sharing(true), a share that has begun stays in use, whatever Redis replies: Redis does not have the
   // charges of all nodes.
   void set_sharing(bool is_sharing);
+  // The number of calls of set_sharing() that changed it, wrapped around. Shares of an earlier round are not in use.
+  std::uint16_t round() const { return round_.load(std::memory_order_relaxed); }
 
   // drop()
   //
