@@ -70,8 +70,8 @@ bool FleetStore::has_share(std::string_view key) const { return handover_.is_on(
 
 // Whether this node's share must also admit the charge.
 bool FleetStore::is_shared(const Charge& charge) const {
-  return handover_.is_on() && charge.cost >= 0 && charge.fallback == Fallback::local &&
-         charge.limit->algorithm != Algorithm::concurrency && has_share(charge.key);
+  return charge.cost >= 0 && charge.fallback == Fallback::local && charge.limit->algorithm != Algorithm::concurrency &&
+         has_share(charge.key);
 }
 
 bool FleetStore::is_shared(std::span<const Charge> charges) const {
