@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "algorithm/calendar.h"
 
@@ -59,8 +60,8 @@ CalendarShift corrected(const CalendarShift& before, std::int64_t now_us, std::i
 
 class ShiftedCalendar {
  public:
-  explicit ShiftedCalendar(const CalendarShift& shift) : shift_(shift), outer_(here()) {
-    here() = shift_.since_us == 0 ? nullptr : &shift_;
+  explicit ShiftedCalendar(const std::optional<CalendarShift>& shift) : outer_(here()) {
+    here() = shift && shift->since_us != 0 ? &shift_.emplace(*shift) : nullptr;
   }
   ~ShiftedCalendar() { here() = outer_; }
   ShiftedCalendar(const ShiftedCalendar&) = delete;
@@ -73,7 +74,7 @@ class ShiftedCalendar {
   }
 
  private:
-  const CalendarShift shift_;
+  std::optional<CalendarShift> shift_;
   const CalendarShift* const outer_;
 };
 

@@ -18,6 +18,10 @@
 namespace weir::table::calendar_time_test {
 namespace {
 
+algorithm::CalendarShift shift_in(const Header& header) {
+  return calendar_shift(header).value_or(algorithm::CalendarShift{});
+}
+
 constexpr std::int64_t kSecond = 1'000'000, kHour = 3'600 * kSecond, kDay = 24 * kHour;
 constexpr std::int64_t kMidnight = 20'774 * kDay;
 
@@ -137,7 +141,7 @@ TEST_F(CalendarTime, NoDayHasTwoQuotasAfterAnyCorrections) {
       }
       ahead = test::pick(random, -9 * kHour, 9 * kHour) / kSecond * kSecond;
       correct(ahead);
-      ahead = calendar_shift(table_->region().header()).now_us;  // not for a small difference
+      ahead = shift_in(table_->region().header()).now_us;  // not for a small difference
     }
     const std::int64_t midnight = (now() + ahead) / kDay * kDay + kDay - ahead;
     for (std::int64_t day = 0; day < 3; ++day) {
@@ -167,15 +171,15 @@ TEST_F(CalendarTime, FollowsAClockThatIsSetBackBehindTheCreationOfTheFile) {
   header.created_us = wrong;
   set_clock(header, at(wrong, boot));
   note_wall_clock(header, at(wrong + kSecond, boot + kSecond));
-  EXPECT_EQ(calendar_shift(header), algorithm::CalendarShift{});
+  EXPECT_EQ(shift_in(header), algorithm::CalendarShift{});
   note_wall_clock(header, at(kMidnight, boot + 2 * kSecond));
-  EXPECT_EQ(calendar_shift(header).now_us, -400 * kDay - 2 * kSecond);
+  EXPECT_EQ(shift_in(header).now_us, -400 * kDay - 2 * kSecond);
   std::int64_t drifted = kMidnight;  // by a second a minute
   for (std::int64_t minute = 1; minute <= 9; ++minute) {
     drifted += 61 * kSecond;
     note_wall_clock(header, at(drifted, boot + 2 * kSecond + minute * 60 * kSecond));
   }
-  EXPECT_EQ(calendar_shift(header).now_us, -400 * kDay + 7 * kSecond);
+  EXPECT_EQ(shift_in(header).now_us, -400 * kDay + 7 * kSecond);
 }
 
 // A machine without a clock of its own starts in 1970. Its days go on from the latest time until the clock is set.
@@ -188,9 +192,9 @@ TEST_F(CalendarTime, DoesNotFollowAClockThatWasNotSetSinceTheMachineStarted) {
   set_clock(header, at(1, kMidnight, 10 * kSecond));
   set_clock(header, at(2, 20 * kSecond, 20 * kSecond));
   note_wall_clock(header, at(2, 30 * kSecond, 30 * kSecond));
-  EXPECT_EQ(calendar_shift(header), algorithm::CalendarShift{});
+  EXPECT_EQ(shift_in(header), algorithm::CalendarShift{});
   note_wall_clock(header, at(2, kMidnight + kHour, 40 * kSecond));
-  EXPECT_EQ(calendar_shift(header).now_us, kHour - 20 * kSecond);
+  EXPECT_EQ(shift_in(header).now_us, kHour - 20 * kSecond);
 }
 
 // A kill while the clock is set for a new boot: it is set again from the same values.
@@ -206,7 +210,7 @@ TEST_F(CalendarTime, AKillWhileTheClockIsSetForgetsNothing) {
   header.latest_us = before.latest_us;  // as if it had been killed before the last two were stored
   std::copy(std::begin(before.boot_id), std::end(before.boot_id), header.boot_id);
   set_clock(header, next);
-  EXPECT_EQ(calendar_shift(header), calendar_shift(after));
+  EXPECT_EQ(shift_in(header), shift_in(after));
   EXPECT_EQ(header.clock_offset_us, after.clock_offset_us);
 }
 
@@ -226,7 +230,7 @@ TEST_F(CalendarTime, ACorrectionIsReadAsAWhole) {
   });
   std::int64_t read = 0;
   for (; !is_over; ++read) {
-    const algorithm::CalendarShift shift = calendar_shift(header);
+    const algorithm::CalendarShift shift = shift_in(header);
     const std::int64_t i = (shift.since_us - kMidnight) / kSecond;
     ASSERT_EQ(shift.now_us, i == 0 ? kHour : i % 100 * kHour) << i;
   }
@@ -249,9 +253,9 @@ TEST_F(CalendarTime, TwoCorrectionsDoNotLookLikeNone) {
 TEST_F(CalendarTime, IgnoresASmallDifference) {
   open(kMidnight + kHour);
   correct(kSecond);
-  EXPECT_EQ(calendar_shift(table_->region().header()), algorithm::CalendarShift{});
+  EXPECT_EQ(shift_in(table_->region().header()), algorithm::CalendarShift{});
   correct(3 * kSecond);
-  EXPECT_EQ(calendar_shift(table_->region().header()).now_us, 3 * kSecond);
+  EXPECT_EQ(shift_in(table_->region().header()).now_us, 3 * kSecond);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ bool is_set(const Header& header, const ClockReading& reading, std::int64_t ahea
 void note_wall_clock(Header& header, const ClockReading& reading, std::int64_t last_us) {
   const std::int64_t time = time_of(header, reading);
   const std::int64_t ahead = reading.wall_us - time;
-  const algorithm::CalendarShift shift = calendar_shift(header);
+  const auto shift = calendar_shift(header).value_or(algorithm::CalendarShift{});
   const std::int64_t rounded = (ahead + (ahead < 0 ? -kSecond : kSecond) / 2) / kSecond * kSecond;
   const std::int64_t seconds = std::clamp<std::int64_t>(rounded, -kTimeEnd, kTimeEnd);  // as it is read
   if (std::abs(seconds - shift.now_us) > kShiftMin && is_set(header, reading, ahead, shift.now_us)) {
@@ -180,7 +180,7 @@ void note_wall_clock(Header& header, const ClockReading& reading) {
 }
 
 // While a reader is suspended, the wall clock may be corrected twice, and its words are overwritten.
-algorithm::CalendarShift calendar_shift(const Header& header) {
+std::optional<algorithm::CalendarShift> calendar_shift(const Header& header) {
   static_assert(algorithm::kCalendarShiftWords == std::size(Header{}.calendar_shifts[0]));
   std::array<std::int64_t, algorithm::kCalendarShiftWords> words;
   for (std::uint64_t seen = load(header.calendar_shift); seen != 0;) {

@@ -75,7 +75,7 @@ bool keeps_time(const Header& header, const ClockReading& reading);
 // can distinguish a boot clock that is ahead from a table that was long unused. Calendars follow it: see
 // calendar_shift.h.
 void note_wall_clock(Header& header, const ClockReading& reading);
-algorithm::CalendarShift calendar_shift(const Header& header);
+std::optional<algorithm::CalendarShift> calendar_shift(const Header& header);
 
 // time_at()
 //

@@ -31,6 +31,20 @@ std::uint64_t hash_of(const Limit& limit) {
   return limit.calendar ? mix(hash, static_cast<std::uint64_t>(limit.calendar->tag())) : hash;
 }
 
+// Where recall() looks for a limit, which needs no good hash.
+std::size_t recent_place(const Limit& limit, std::uint64_t family) {
+  const auto numbers = static_cast<std::uint64_t>(limit.permits ^ limit.period_us ^ limit.rate);
+  return ((numbers ^ family) * 0x9e3779b97f4a7c15) >> 56;
+}
+
+// Cheaper than ==, because a calendar must be the same object.
+bool are_same(const Limit& a, const Limit& b) {
+  const std::int64_t differences = (a.permits ^ b.permits) | (a.period_us ^ b.period_us) | (a.phase_us ^ b.phase_us) |
+                                   (a.capacity ^ b.capacity) | (a.rate ^ b.rate) | (a.weight ^ b.weight) |
+                                   (a.events_max ^ b.events_max);
+  return differences == 0 && a.algorithm == b.algorithm && a.calendar == b.calendar;
+}
+
 Windows windows_of(const Limit& limit, Form form) {
   if (form == Form::compact) return kCompact;
   if (limit.calendar) return kByCalendar;
@@ -137,8 +151,8 @@ Registry::~Registry() {
 
 const Known* Registry::keep(std::uint32_t number, std::uint64_t generation, const Meaning& meaning) {
   const Limit& limit = meaning.limit;
-  auto fresh = std::make_unique<const Known>(
-      Known{limit, packing_of(limit, meaning.form), generation, floor_name(meaning.family, limit), meaning.family});
+  auto fresh = std::make_unique<const Known>(Known{limit, packing_of(limit, meaning.form), number, generation,
+                                                   floor_name(meaning.family, limit), meaning.family});
   const Known* kept = nullptr;
   if (known_[number].compare_exchange_strong(kept, fresh.get(), std::memory_order_acq_rel)) kept = fresh.release();
   cards_[number].fill(*kept);
@@ -201,14 +215,28 @@ bool Registry::holds(const RegistryEntry& entry, const Meaning& meaning) {
                                       zone_of(entry) == limit.calendar->zone_name()));
 }
 
+const Known* Registry::recall(const Limit& limit, std::uint64_t family) const {
+  const std::uint32_t number = recent_[recent_place(limit, family)].load(std::memory_order_relaxed);
+  const Known* const known = met(number);
+  if (known == nullptr || known->family != family || known->packing.kind == Kind::compact) return nullptr;
+  if (!are_same(limit, known->limit)) return nullptr;
+  const std::uint64_t tag = load(region_.limit(number).guard.tag);
+  return tag == guard_tag(kReady, known->generation) ? known : nullptr;
+}
+
 std::uint32_t Registry::number_of(const Limit& limit, std::uint64_t who, std::uint64_t family, Form form) {
+  if (form == Form::usual) {
+    if (const Known* const known = recall(limit, family)) return known->number;
+  }
   if (limit.calendar && limit.calendar->zone_name().size() > kZoneMax) return 0;
   const Meaning meaning{limit, family, form};
   std::uint64_t hash = family == 0 ? hash_of(limit) : mix(hash_of(limit), family);
   if (form == Form::compact) hash = mix(hash, kCompact);
   std::uint32_t number = 0;
   if (family != 0) number = number_within(ad_hoc_max(), limits_max() - ad_hoc_max(), hash, meaning, who);
-  return number != 0 ? number : number_within(0, ad_hoc_max(), hash, meaning, who);
+  if (number == 0) number = number_within(0, ad_hoc_max(), hash, meaning, who);
+  if (form == Form::usual) recent_[recent_place(limit, family)].store(number, std::memory_order_relaxed);
+  return number;
 }
 
 std::uint32_t Registry::number_within(std::uint32_t first, std::uint32_t count, std::uint64_t hash,

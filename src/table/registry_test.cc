@@ -119,6 +119,30 @@ TEST_F(Registries, DoesNotReadAZoneAsAPhase) {
   EXPECT_EQ(Registry(region_, {}).known(number), nullptr);
 }
 
+TEST_F(Registries, RecallsALimitOnlyWhileItsNumberIsReady) {
+  Registry registry(region_, {});
+  const Limit limit = limit_of(5), log = algorithm::make_window(Algorithm::sliding_log, 5, 60'000'000).value();
+  EXPECT_EQ(registry.recall(limit, kFamily), nullptr);
+  const std::uint32_t number = registry.number_of(limit, 0, kFamily);
+  ASSERT_NE(registry.recall(limit, kFamily), nullptr);
+  EXPECT_EQ(registry.recall(limit, kFamily)->number, number);
+  EXPECT_EQ(registry.recall(limit, kFamily + 1), nullptr);
+  EXPECT_EQ(registry.recall(phased(limit, 7).value(), kFamily), nullptr) << "in the same place";
+  registry.number_of(log, 0, kFamily, Form::compact);
+  EXPECT_EQ(registry.recall(log, kFamily), nullptr) << "its number is for counts only";
+
+  Unit& guard = region_.limit(number).guard;
+  const Word ready = load(guard);
+  for (const Word& other : {Word{guard_tag(kClosing, generation_of(ready)), ready.state},
+                            Word{guard_tag(kResting, generation_of(ready)), ready.state},
+                            Word{guard_tag(kReady, generation_of(ready) + 1), ready.state}}) {
+    ASSERT_TRUE(replace(guard, load(guard), other));
+    EXPECT_EQ(registry.recall(limit, kFamily), nullptr) << other.tag;
+  }
+  ASSERT_TRUE(replace(guard, load(guard), ready));
+  EXPECT_NE(registry.recall(limit, kFamily), nullptr);
+}
+
 TEST_F(Registries, NumbersALimitForManyThreadsAtOnce) {
   Registry registry(region_, {});
   test::on_threads(std::uint64_t{4}, [&](std::uint64_t who) {

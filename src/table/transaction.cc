@@ -69,9 +69,9 @@ Result<Ruling> Transaction::run() {
     debits_[i].decision = cases_[i].decision();
     debits_[i].found = cases_[i].was_alive;
     debits_[i].returned = cases_[i].returned;
+    if (outcome == Outcome::done && cases_[i].is_compact) count_compacted(cases_[i]);
   }
   if (outcome == Outcome::denied) count_denial();
-  if (outcome == Outcome::done) count_compacted();
   if (outcome == Outcome::missing) return Ruling::missing;
   if (is_repeated_) return Ruling::repeated;
   return outcome == Outcome::done ? Ruling::allowed : Ruling::denied;
@@ -98,8 +98,9 @@ Transaction::Outcome Transaction::attempt(unsigned tries) {
   }
   if (!allowed || no_room_) return deny(tries);
   if (need_) return make_room(tries);
-  if (const Outcome outcome = issue_reservations(); outcome != Outcome::done) {
-    return outcome == Outcome::denied ? deny(tries) : outcome;
+  if (!tickets_.empty()) {
+    const Outcome outcome = issue_reservations();
+    if (outcome != Outcome::done) return outcome == Outcome::denied ? deny(tries) : outcome;
   }
   if (commit(tries)) return Outcome::done;
   if (actor_.is_damaged()) return fail_damaged();
@@ -156,10 +157,13 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
     if (one.cost < 0 && reserved.name != debit.name.name) one.cost = 0;  // another state was charged, not this one
     debit.charged = &reserved.charged;
   }
-  const std::uint64_t family = debit.limit != nullptr ? floor_name(debit.family, *debit.limit) : 0;
+  const Known* const known = debit.limit != nullptr ? registry_.recall(*debit.limit, debit.family) : nullptr;
+  const std::uint64_t family = known != nullptr         ? known->floor_name
+                               : debit.limit != nullptr ? floor_name(debit.family, *debit.limit)
+                                                        : 0;
   one.place = finder_.find(debit.name, now_, changes_, names_.all(), family);
   if (actor_.is_damaged()) return fail_damaged();
-  if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit);
+  if (!one.place.present) return debit.limit == nullptr ? Outcome::done : look_at_absent(one, debit, known);
   one.content = reader_.read(one.place.seen);
   if (!one.content || !suits(debit, *one.content)) return fail_unless_moved(one);
   if (debit.limit != nullptr && !algorithm::shares_state(*debit.limit, one.content->cell.limit())) {
@@ -172,14 +176,15 @@ Transaction::Outcome Transaction::look_at(std::size_t i) {
 }
 
 // A new key starts full, unless keys of its family were evicted here: it may be one of them.
-Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit) {
+Transaction::Outcome Transaction::look_at_absent(Case& one, const Debit& debit, const Known* known) {
   const Limit& limit = *debit.limit;
-  const Packing packing = packing_of(limit);
+  const Packing packing = known != nullptr ? known->packing : packing_of(limit);
   if (!packing.fits_block)
     return fail_with(ErrorCode::out_of_range, "the table cannot store this number of permits with a period this short");
   one.content.emplace(Content{packing, {}, {}, TableCell(limit)});
   start_from_floors(one, limit);
   if (actor_.is_damaged()) return fail_damaged();
+  if (known != nullptr && !one.is_from_floor) one.number = known->number;
   if (const Outcome outcome = catch_up(one); outcome != Outcome::done || !one.is_from_floor) return outcome;
   const Outcome outcome = bring_to_now(one, debit);
   one.moved = false;  // the floor stays as it is
@@ -227,6 +232,7 @@ Transaction::Outcome Transaction::bring_to_now(Case& one, const Debit& debit) {
   }
   if (one.place.present) one.number = limit_of(one.place.seen.tag);
   const bool moved = content.cell.prepare(limit, now_);
+  one.has_other_limit = is_other && !(limit == content.cell.limit());
   const bool is_peek =
       debit.act == Act::look || (one.cost == 0 && (debit.act == Act::charge || debit.act == Act::acquire));
   one.moved = moved && !is_peek;
@@ -381,12 +387,10 @@ void Transaction::count_denial() {
   }
 }
 
-void Transaction::count_compacted() {
+void Transaction::count_compacted(const Case& one) {
+  if (one.counts() != nullptr && one.place.present) return;  // it was already
   Participant& own = actor_.record();
-  for (const Case& one : cases_.all()) {
-    const bool is_new = one.counts() == nullptr || !one.place.present;
-    if (one.is_compact && is_new) weir::table::store(own.compacted, load(own.compacted) + 1);
-  }
+  weir::table::store(own.compacted, load(own.compacted) + 1);
 }
 
 // The contents of a block were not read at one moment, nor were a page and its floors. So a denial counts only if the

@@ -96,7 +96,8 @@ class Transaction final : public Rebinder {
     bool moved = false;    // content differs from what is stored, and the difference stays
     bool changed = false;  // the state to store differs from content
     bool was_alive = false;
-    bool is_compact = false;  // it is stored as two counts
+    bool is_compact = false;       // it is stored as two counts
+    bool has_other_limit = false;  // the state is of another version of the debit's limit
     std::int64_t returned = 0;
     std::int64_t charged_us = 0;  // the charge counts from then, if that is later than now_
     algorithm::Stepped<algorithm::Proposal> outcome{};
@@ -113,7 +114,7 @@ class Transaction final : public Rebinder {
   Outcome look_at_tickets();
   Outcome look_at_ticket(Ticket& ticket);
   Outcome look_at(std::size_t i);
-  Outcome look_at_absent(Case& one, const Debit& debit);
+  Outcome look_at_absent(Case& one, const Debit& debit, const Known* known);
   void start_from_floors(Case& one, const Limit& limit);
   Outcome catch_up(const Case& one);
   std::int64_t read_clock() const;
@@ -152,7 +153,7 @@ class Transaction final : public Rebinder {
   Outcome make_room(unsigned tries);
   Outcome deny_for_room(std::size_t debit, std::int64_t wait_us);
   void count_denial();
-  void count_compacted();
+  void count_compacted(const Case& one);
   Outcome stay(const Case& one);
   Outcome stay_absent(const Place& place);
   Outcome store_ticket(std::size_t i);

@@ -61,7 +61,7 @@ bool is_reproducible(const Limit& limit) {
 // The limit of the state to store: the previous one, or the version that admitted.
 const Limit& Transaction::limit_of_next(const Case& one, const Debit& debit) {
   const Limit& own = one.content->cell.limit();
-  return one.changed && one.outcome.converts && !(*debit.limit == own) ? *debit.limit : own;
+  return one.changed && one.outcome.converts && one.has_other_limit ? *debit.limit : own;
 }
 
 Transaction::Outcome Transaction::store(std::size_t i) {
@@ -297,8 +297,10 @@ Transaction::Outcome Transaction::replace_slot(std::size_t i, const Word& next,
   const Region& region = actor_.region();
   const Word& old = one.place.seen;
   const auto old_block = reader_.block_of(old);
-  const Outcome outcome = set_pending(static_cast<std::uint32_t>(i), fresh_block, old_block);
-  if (outcome != Outcome::done) return outcome;
+  if (fresh_block || old_block) {
+    const Outcome outcome = set_pending(static_cast<std::uint32_t>(i), fresh_block, old_block);
+    if (outcome != Outcome::done) return outcome;
+  }
   if (!changes_.set(region.number_of(*one.place.unit), old, next)) return Outcome::again;
   keys_added_ += int{is_key(next.tag)} - int{is_key(old.tag)};
   if (one.place.present) return Outcome::done;
@@ -313,7 +315,10 @@ Transaction::Outcome Transaction::insert_under_version(const Place& place, Inser
   const Entry* entry = changes_.find(version);
   Word next = entry != nullptr ? entry->next : place.version;
   if ((next.tag & kVersionMask) == (place.version.tag & kVersionMask)) next.tag = next_version(next.tag);
-  if (const Outcome outcome = count_kept(place, what, debit, next.tag); outcome != Outcome::done) return outcome;
+  if (what != Inserted::key) {
+    const Outcome outcome = count_kept(place, what, debit, next.tag);
+    if (outcome != Outcome::done) return outcome;
+  }
   if (entry == nullptr) next.state = place.is_turn ? finder_.lines_passed(*place.page) | kFull : place.lines;
   next.state |= place.passed;
   if (!changes_.set(version, place.version, next)) return Outcome::again;
@@ -328,7 +333,6 @@ Transaction::Outcome Transaction::insert_under_version(const Place& place, Inser
 // Slots that are never evicted may take at most a part of the page. The counts may be too high. So when the part
 // seems used up, the slots are counted.
 Transaction::Outcome Transaction::count_kept(const Place& place, Inserted what, std::size_t debit, std::uint64_t& tag) {
-  if (what == Inserted::key) return Outcome::done;
   const bool is_ticket = what == Inserted::ticket;
   const std::uint64_t most = is_ticket ? kTicketsMax : kHeldMax;
   std::uint64_t held = held_in(tag), tickets = tickets_in(tag);
