@@ -1,5 +1,5 @@
 # Embeds the Lua scripts that run inside Redis. The script that decides is the algorithms' Lua twins, then the wrapper
-# that calls them. A twin that ends with a table of its functions becomes the body of load_NAME(), because Lua needs
+# that calls them. A part that ends with a table of its functions becomes the body of load_NAME(), because Lua needs
 # time to create functions and a call needs few of them. CMake lists include this file for weir_redis_script(); the
 # build runs it with `cmake -P` to join the parts of that script.
 
@@ -25,7 +25,7 @@ function(weir_redis_script variable)
   foreach(part division fixed_window sliding_window sliding_log bucket concurrency)
     list(APPEND parts "${CMAKE_SOURCE_DIR}/src/algorithm/${part}.lua")
   endforeach()
-  foreach(part script script_kinds script_requests)
+  foreach(part script script_kinds script_runs script_requests)
     list(APPEND parts "${CMAKE_SOURCE_DIR}/src/fleet/${part}.lua")
   endforeach()
   set(joined "${CMAKE_BINARY_DIR}/generated/redis_script.lua")

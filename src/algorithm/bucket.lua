@@ -10,7 +10,7 @@ local function bucket_debt(at, debt, rate, now)
 end
 local function bucket_settle(at, debt, _, limit, now)
   local full = limit[1] * limit[3]
-  if bucket_debt(at, debt, limit[2], now) <= full then return at, debt, 0, false end
+  if debt - (now - at) * limit[2] <= full then return at, debt, 0, false end
   return now, full, 0, true
 end
 local function bucket_convert(debt, from, to) -- in units of another limit, rounded up; it fits if admitted

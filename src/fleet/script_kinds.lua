@@ -1,6 +1,7 @@
 -- The kinds of states for requests other than runs: how each is read, decided and written. A part of script.lua,
--- which documents the words of a call. The tables below say what is known of each key that no run uses, and what has
--- changed. Their index is the key's number.
+-- which documents the words of a call. It is the body of load_script_kinds(), which also reads the states and returns
+-- what script_requests.lua needs, or `wrong`, a key whose value is no state. The tables below say what is known of
+-- each key that no run uses, and what has changed. Their index is the key's number.
 local terms_of, limit_of, state, next_state = {}, {}, {}, {}
 local moved = {} -- reading it has changed it
 local from_of = {} -- the limit that it belongs to: the one that last admitted
@@ -44,19 +45,21 @@ local function make_numbers()
   end
   function numbers.refund_other(key, cost, ticket)
     local terms, others, kept, found = terms_of[key], others_of[key] or '', {}, false
-    local period = pack('<dd', ticket[4], ticket[5]):sub(1, terms.period_at - 10)
+    versions = versions or make_versions()
+    local last, is_wide = versions.period_end(terms), terms.mark == 'w'
+    local period = pack('<dd', ticket[4], ticket[5]):sub(1, last - 10)
     for i = 1, #others, 44 do
       local record = others:sub(i, i + 43)
-      if record:sub(11, terms.period_at) == period then
-        local x, y, z, _, from, head = read_record(terms, record)
+      if record:sub(11, last) == period then
+        local x, y, z, _, from, head = versions.read_record(terms, record)
         local a, b, c = x, y, z
-        if terms.is_wide then
+        if is_wide then
           a, b, c = terms.refund(x, y, z, from, now, ticket[2], cost)
         elseif x == ticket[3] and x > now then -- the window that was charged, of any calendar
           b = y > cost and y - cost or 0
         end
         found = b ~= y or c ~= z
-        record = terms.is_wide and pack(terms.layout, head, a, b, c, 0) or pack(terms.layout, head, a, b, 0)
+        record = is_wide and pack(terms.layout, head, a, b, c, 0) or pack(terms.layout, head, a, b, 0)
         if b == 0 and c == 0 then record = '' end
       end
       kept[#kept + 1] = record
@@ -309,7 +312,7 @@ for key = runs + tickets + 1, #keys do
   local terms = all_terms[which:byte(key)]
   terms.kind = terms.kind or kind_of(terms.mark)
   terms_of[key], limit_of[key] = terms, terms.limit
-  if not terms.kind.prepare(key, raws[key]) then return refuse(key) end
+  if not terms.kind.prepare(key, raws[key]) then return {wrong = key} end
 end
-charge_runs()
-
+return {terms_of = terms_of, limit_of = limit_of, state = state, moved = moved, from_of = from_of, head_of = head_of,
+  touched = touched, reset_of = reset_of, made = made}

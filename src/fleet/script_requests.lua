@@ -1,5 +1,8 @@
 -- The requests other than runs, in their order, and the writing of what they changed. The last part of script.lua,
 -- which documents the words of a call.
+local asked = ARGV[8]
+local terms_of, limit_of, from_of, head_of = kinds.terms_of, kinds.limit_of, kinds.from_of, kinds.head_of
+local state, moved, touched, reset_of, made = kinds.state, kinds.moved, kinds.touched, kinds.reset_of, kinds.made
 local function append(d)
   local n = filled
   answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4], answer[n + 5] = d[1], d[2], d[3], d[4], d[5]
@@ -66,8 +69,9 @@ local function make_others()
     if terms.step then
       local s = state[key]
       local x, y, z
+      versions = versions or make_versions()
       x, y, z, from_of[key], head_of[key], reset_of[key] =
-        charge_unsynced(terms, cost, s[1], s[2], s[3], from_of[key], head_of[key])
+        versions.charge_unsynced(terms, cost, s[1], s[2], s[3], from_of[key], head_of[key])
       state[key] = {x, y, z}
       return peek(key)
     end
