@@ -122,7 +122,7 @@ struct Line final : fleet::Transport {
     }
     request.doubt =
         std::make_shared<fleet::Doubt>(request.what, parts, std::string(request.id), settle, request.charged_us);
-    const bool is_charged = is_executed && request.ruling == fleet::ScriptRequest::Ruling::allowed;
+    const bool is_charged = is_executed && request.ruling == fleet::Ruling::allowed;
     std::vector<Decision> decisions;
     if (is_executed) decisions.assign(request.decisions.begin(), request.decisions.end());
     late.push_back([this, doubt = request.doubt, is_charged, is_executed, at = request.decided_us, decisions] {

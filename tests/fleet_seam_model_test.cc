@@ -196,7 +196,7 @@ class World {
   std::optional<std::int64_t> share_left(SeamNode& node, Charge charge, std::size_t key) const {
     if (!node.is_sharing(key)) return {};
     charge.cost = 0;
-    const auto seen = node.store->fallback_store().answer(What::look, {&charge, 1}, {}, {}, redis_.now);
+    const auto seen = node.store->fallback_store().answer({.what = What::look, .charges = {&charge, 1}}, redis_.now);
     return seen ? std::optional(seen->decisions[0].remaining) : std::nullopt;
   }
   // A plain refund has no time. If it is for more than is used, what remains of it is nowhere.

@@ -156,7 +156,7 @@ class FleetSeamBoth : public FleetSeamStep {
   }
   std::int64_t share_left(SeamNode& node, std::string_view key) {
     const Charge peek{.key = key, .limit = &hundred_, .cost = 0};
-    const auto seen = node.store->fallback_store().answer(What::look, {&peek, 1}, {}, {}, redis_.now);
+    const auto seen = node.store->fallback_store().answer({.what = What::look, .charges = {&peek, 1}}, redis_.now);
     EXPECT_TRUE(seen);
     return seen ? seen->decisions[0].remaining : -1;
   }

@@ -240,8 +240,7 @@ class LuaEngine final : public Engine {
     const auto read = redis_->call(database_, now, call);
     if (!read) return broken(read.error().message);
     if (call.now_us() != now) return broken("the script answered for another time");
-    if ((request.ruling == fleet::ScriptRequest::Ruling::allowed) != decision.allowed)
-      return broken("verdict and decision differ");
+    if ((request.ruling == fleet::Ruling::allowed) != decision.allowed) return broken("verdict and decision differ");
     if (what == What::release) return decision;
     longest_ = std::max(longest_, decision.reset_after.count());
     latest_ = std::max(latest_, now);

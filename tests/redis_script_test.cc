@@ -180,7 +180,7 @@ class RedisTraces : public Redis {
     std::vector<Decision> expected;
     const bool in_flight = asked.request.what != fleet::ScriptRequest::What::charge;
     const bool allowed = in_flight ? expect_hold(asked, now, expected) : expect_charge(asked, now, expected);
-    ASSERT_EQ(asked.request.ruling == fleet::ScriptRequest::Ruling::allowed, allowed) << "verdict " << verdicts_;
+    ASSERT_EQ(asked.request.ruling == fleet::Ruling::allowed, allowed) << "verdict " << verdicts_;
     for (std::size_t k = 0; k < expected.size(); ++k) {
       ASSERT_EQ(asked.decisions[k], expected[k])
           << "verdict " << verdicts_ << ", " << asked.twins[k]->key << " at " << now << ", cost "

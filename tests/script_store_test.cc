@@ -19,7 +19,7 @@ namespace weir::test {
 namespace {
 
 using What = fleet::ScriptRequest::What;
-using Ruling = fleet::ScriptRequest::Ruling;
+using fleet::Ruling;
 
 // One request, and all that it refers to.
 struct Asked {

@@ -128,7 +128,7 @@ class LuaReserver final : public Reserver {
     EXPECT_TRUE(call.add(request));
     const auto read = redis_->call(database_, now, call);
     EXPECT_TRUE(read) << read.error().message;
-    EXPECT_NE(request.ruling, fleet::ScriptRequest::Ruling::missing);
+    EXPECT_NE(request.ruling, fleet::Ruling::missing);
     return decision;
   }
 

@@ -10,8 +10,8 @@
 namespace weir::fleet {
 
 // Groups charges by subject, in their order, or leaves each alone. The part with the id of a request is the last.
-void FleetStore::CrossSlotRequest::divide(What what, std::span<const Charge> charges, std::string_view id,
-                                          Micros lasts) {
+void FleetStore::CrossSlotRequest::divide() {
+  const std::span<const Charge> charges = whole_.charges;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const std::uint32_t tag = redis_tag(subject_of(charges[i].key));
     const auto same = std::ranges::find_if(parts_, [&](const Part& part) {
@@ -21,16 +21,14 @@ void FleetStore::CrossSlotRequest::divide(What what, std::span<const Charge> cha
     part.charges.push_back(charges[i]);
     part.places.push_back(i);
   }
-  if (what == What::once) std::rotate(parts_.begin(), parts_.begin() + 1, parts_.end());
+  if (whole_.what == What::once) std::rotate(parts_.begin(), parts_.begin() + 1, parts_.end());
   for (Part& part : parts_) {
     part.decisions.resize(part.charges.size());
-    if (what == What::commit) part.reserved.resize(part.charges.size());
-    part.request = {.what = what == What::once && &part != &parts_.back() ? What::charge : what,
-                    .charges = part.charges,
-                    .id = id,
-                    .lasts = lasts,
-                    .decisions = part.decisions,
-                    .reserved = part.reserved};
+    if (whole_.what == What::commit) part.reserved.resize(part.charges.size());
+    part.request = whole_.about(part.charges);
+    if (whole_.what == What::once && &part != &parts_.back()) part.request.what = What::charge;
+    part.request.decisions = part.decisions;
+    part.request.reserved = part.reserved;
   }
 }
 
@@ -137,7 +135,7 @@ Result<Verdict> FleetStore::CrossSlotRequest::peek_share() const {
   Verdict seen{.allowed = true};
   const std::vector<Charge> charges = undecided();
   for (const Charge& charge : charges) {
-    auto one = store_.fallback_.answer(What::look, {&charge, 1}, {}, {}, store_.now());
+    auto one = store_.fallback_.answer({.what = What::look, .charges = {&charge, 1}}, store_.now());
     if (!one) return one;
     seen.allowed = seen.allowed && one->allowed;
     seen.decisions.push_back(one->decisions[0]);
@@ -146,11 +144,10 @@ Result<Verdict> FleetStore::CrossSlotRequest::peek_share() const {
 }
 
 // The part with the id, if other parts deny: it is asked as in ask_whether_repeated().
-Result<Verdict> FleetStore::CrossSlotRequest::once_here(std::string_view id, Micros lasts) {
+Result<Verdict> FleetStore::CrossSlotRequest::once_here() {
   std::vector<Charge> charges = undecided();
-  const Micros now = store_.now();
   for (Charge& charge : charges) charge.cost = charge.limit->capacity + 1;
-  auto verdict = store_.fallback_.answer(What::once, charges, id, lasts, now);
+  auto verdict = store_.fallback_.answer(whole_.about(charges), store_.now());
   return verdict && !verdict->repeated ? peek_share() : verdict;
 }
 
@@ -175,12 +172,12 @@ std::optional<Verdict> FleetStore::CrossSlotRequest::decide_from_known() {
 }
 
 // Charges that the share admitted before are only booked. With an id they are charged again, together with the id.
-Result<Verdict> FleetStore::CrossSlotRequest::share(What what, std::string_view id, Micros lasts) {
+Result<Verdict> FleetStore::CrossSlotRequest::share(What what) {
   const FallbackStore::Moment now = shared_ = store_.fallback_.moment(store_.now());
   const std::vector<Charge> before = undecided(false, true), others = undecided(false, false);
   if (what == What::charge) {
     Result<Verdict> verdict = Verdict{.allowed = true};
-    if (!others.empty()) verdict = store_.fallback_.answer(what, others, {}, {}, now);
+    if (!others.empty()) verdict = store_.fallback_.answer({.charges = others}, now);
     if (verdict && verdict->allowed) store_.fallback_.book_all(before, now, Booking::unsynced);
     return verdict;
   }
@@ -189,7 +186,7 @@ Result<Verdict> FleetStore::CrossSlotRequest::share(What what, std::string_view 
     if (!part.is_left || part.is_here || part.is_spared) continue;
     for (const std::size_t place : part.places) take_charged(place);
   }
-  auto verdict = store_.fallback_.answer(what, undecided(), id, lasts, now, Booking::none);
+  auto verdict = store_.fallback_.answer(whole_.about(undecided()), now, Booking::none);
   if (!verdict || !verdict->allowed || verdict->repeated) return verdict;
   store_.fallback_.book_all(before, now, Booking::unsynced);
   store_.fallback_.book_all(others, now, Booking::unsynced);
@@ -197,11 +194,11 @@ Result<Verdict> FleetStore::CrossSlotRequest::share(What what, std::string_view 
 }
 
 // Admits all parts left to this node, or none. Returns a decision for each charge, in the order of the parts.
-Result<Verdict> FleetStore::CrossSlotRequest::admit_here(What what, std::string_view id, Micros lasts) {
+Result<Verdict> FleetStore::CrossSlotRequest::admit_here(What what) {
   const auto spared = decide_from_known();
   const bool is_denied = spared && !spared->allowed;
   Result<Verdict> shared = Verdict{};
-  if (!is_denied) shared = share(what, id, lasts);
+  if (!is_denied) shared = share(what);
   const bool is_admitted = shared && shared->allowed && !shared->repeated;
   if (!is_denied && !is_admitted && spared) store_.fallback_.unbook(undecided(true, false), spared_, Booking::unsynced);
   if (!shared || (!is_denied && what != What::charge)) return shared;
@@ -218,7 +215,7 @@ Result<Verdict> FleetStore::CrossSlotRequest::admit_here(What what, std::string_
       } else {
         Charge peek = part.charges[i];
         peek.cost = 0;
-        const auto seen = store_.fallback_.answer(What::look, {&peek, 1}, {}, {}, store_.now());
+        const auto seen = store_.fallback_.answer({.what = What::look, .charges = {&peek, 1}}, store_.now());
         if (!seen) return seen;
         verdict.decisions.push_back(seen->decisions[0]);
       }
@@ -227,14 +224,14 @@ Result<Verdict> FleetStore::CrossSlotRequest::admit_here(What what, std::string_
   return verdict;
 }
 
-void FleetStore::CrossSlotRequest::decide_here(What what, std::string_view id, Micros lasts) {
+void FleetStore::CrossSlotRequest::decide_here(What what) {
   const std::vector<Charge> charges = undecided();
   if (charges.empty()) return;
   const bool is_over = takes_permits(what) && (is_denied() || is_repeated());
-  const auto all = is_over && what == What::once ? once_here(id, lasts)
+  const auto all = is_over && what == What::once ? once_here()
                    : is_over                     ? peek_share()
-                   : takes_permits(what)         ? admit_here(what, id, lasts)
-                                                 : store_.fallback_.answer(what, charges, id, lasts, store_.now());
+                   : takes_permits(what)         ? admit_here(what)
+                                                 : store_.fallback_.answer(whole_.about(charges), store_.now());
   std::size_t at = 0;
   for (Part& part : parts_) {
     if (!part.is_left || std::exchange(part.is_here, true)) continue;
@@ -276,7 +273,7 @@ void FleetStore::CrossSlotRequest::release_here(const Part& part) {
     if (charge.cost < 0) {
       Charge again = charge;
       again.cost = -again.cost;
-      static_cast<void>(store_.fallback_.answer(What::overdraw, {&again, 1}, {}, {}, store_.now()));
+      static_cast<void>(store_.fallback_.answer({.what = What::overdraw, .charges = {&again, 1}}, store_.now()));
     } else if (charge.cost > 0 && charge.limit->algorithm != Algorithm::concurrency) {
       const std::int64_t charged_us = charged_.has(part.places[i]) ? charged_.charged_us : shared_.here;
       store_.fallback_.refund({&charge, 1}, charged_us, shared_.here, store_.now());
@@ -362,9 +359,10 @@ void FleetStore::CrossSlotRequest::settle() {
   }
 }
 
-Result<Verdict> FleetStore::CrossSlotRequest::merge_verdicts(std::size_t charges) const {
+Result<Verdict> FleetStore::CrossSlotRequest::merge_verdicts() const {
+  const std::size_t charges = whole_.charges.size();
   Verdict verdict{.allowed = are_allowed(), .decisions = std::vector<Decision>(charges)};
-  const bool is_commit = parts_[0].request.what == What::commit;
+  const bool is_commit = whole_.what == What::commit;
   if (is_commit) verdict.reserved.resize(charges);
   for (const Part& part : parts_) {
     if (!part.verdict && part.verdict.error().code == ErrorCode::unavailable) return part.verdict;
@@ -380,16 +378,17 @@ Result<Verdict> FleetStore::CrossSlotRequest::merge_verdicts(std::size_t charges
   return verdict;
 }
 
-Result<Verdict> FleetStore::CrossSlotRequest::ask(What what, std::span<const Charge> charges, std::string_view id,
-                                                  Micros lasts) {
-  divide(what, charges, id, lasts);
+Result<Verdict> FleetStore::CrossSlotRequest::ask() {
+  const What what = whole_.what;
+  const std::span<const Charge> charges = whole_.charges;
+  divide();
   const std::size_t last = what == What::once ? parts_.size() - 1 : parts_.size();
   run_parts(0, last);
   if (last < parts_.size()) {
-    decide_here(What::charge, {}, {});
+    decide_here(What::charge);
     is_denied() ? ask_whether_repeated(parts_.back()) : run_parts(last, parts_.size());
   }
-  decide_here(what, id, lasts);
+  decide_here(what);
   if (std::ranges::any_of(parts_, &Part::is_here)) store_.counts_.fallback.add();
   if (what == What::reserve && is_repeated()) {
     release();
@@ -401,7 +400,7 @@ Result<Verdict> FleetStore::CrossSlotRequest::ask(What what, std::span<const Cha
     store_.refund_share(charges, charged_);  // also of parts that Redis has decided
   }
   if (what == What::commit) settle();
-  auto verdict = merge_verdicts(charges.size());
+  auto verdict = merge_verdicts();
   if (verdict && is_repeated()) verdict->allowed = true;
   for (const Charge& charge : charges) {
     if (charge.cost < 0 || what == What::commit) store_.drop(charge);
@@ -409,12 +408,11 @@ Result<Verdict> FleetStore::CrossSlotRequest::ask(What what, std::span<const Cha
   return verdict;
 }
 
-Result<Verdict> FleetStore::CrossSlotRequest::ask_whether_repeated(std::span<const Charge> charges, std::string_view id,
-                                                                   Micros lasts, Verdict denial) {
-  divide(What::once, charges, id, lasts);
+Result<Verdict> FleetStore::CrossSlotRequest::ask_whether_repeated(Verdict denial) {
+  divide();
   Part& part = parts_.back();
   ask_whether_repeated(part);
-  const auto known = part.is_left ? once_here(id, lasts) : part.verdict;
+  const auto known = part.is_left ? once_here() : part.verdict;
   if (known && known->repeated) denial.allowed = denial.repeated = true;
   return denial;
 }

@@ -27,13 +27,13 @@ class FleetStore::CrossSlotRequest {
   // Each part has the charges of one subject, or one charge: while a slot migrates, its keys are on two servers.
   enum class By : std::uint8_t { subject, charge };
 
-  CrossSlotRequest(FleetStore& store, const ChargedHere& charged, By by = By::subject)
-      : store_(store), charged_(charged), by_(by) {}
+  // `whole` itself is not sent: only its parts are.
+  CrossSlotRequest(FleetStore& store, const ScriptRequest& whole, const ChargedHere& charged, By by = By::subject)
+      : store_(store), whole_(whole), charged_(charged), by_(by) {}
 
-  Result<Verdict> ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  Result<Verdict> ask();
   // Returns `denial`, unless Redis admitted a request with this id before. The keys may be on one server or on several.
-  Result<Verdict> ask_whether_repeated(std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                       Verdict denial);
+  Result<Verdict> ask_whether_repeated(Verdict denial);
 
  private:
   struct Part {
@@ -50,18 +50,18 @@ class FleetStore::CrossSlotRequest {
   };
   struct Sent;
 
-  void divide(What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  void divide();
   Sent send(Part& part, std::vector<ScriptRequest>& requests);
   void run_parts(std::size_t from, std::size_t to);
   void ask_whether_repeated(Part& part);
   std::vector<Charge> undecided() const;
   std::vector<Charge> undecided(bool is_spared, bool was_charged) const;
   Result<Verdict> peek_share() const;
-  Result<Verdict> once_here(std::string_view id, Micros lasts);
-  Result<Verdict> admit_here(What what, std::string_view id, Micros lasts);
+  Result<Verdict> once_here();
+  Result<Verdict> admit_here(What what);
   std::optional<Verdict> decide_from_known();
-  Result<Verdict> share(What what, std::string_view id, Micros lasts);
-  void decide_here(What what, std::string_view id, Micros lasts);
+  Result<Verdict> share(What what);
+  void decide_here(What what);
   bool is_denied() const;
   bool is_repeated() const;
   bool are_allowed() const;
@@ -70,9 +70,10 @@ class FleetStore::CrossSlotRequest {
   void take_charged(std::size_t place) { charged_.places &= ~(std::uint32_t{1} << place); }
   void undo_later(const ScriptRequest& request);
   void settle();
-  Result<Verdict> merge_verdicts(std::size_t charges) const;
+  Result<Verdict> merge_verdicts() const;
 
   FleetStore& store_;
+  const ScriptRequest& whole_;
   ChargedHere charged_;  // before, by the share, and not refunded since
   const By by_;
   FallbackStore::Moment spared_{}, shared_{};  // when parts were charged here, by decide_from_known() or by share()

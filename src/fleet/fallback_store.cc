@@ -173,23 +173,24 @@ Result<Decision> FallbackStore::check(const Charge& charge, const table::Name& p
   return decision;
 }
 
-Result<Verdict> FallbackStore::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                   std::int64_t time, std::span<store::MemoryStore::Returned> returned) {
+Result<Verdict> FallbackStore::ask(const ScriptRequest& request, std::int64_t time,
+                                   std::span<store::MemoryStore::Returned> returned) {
+  const std::span<const Charge> charges = request.charges;
   const auto alone = [](Result<Decision> decision) -> Result<Verdict> {
     if (!decision) return fail(std::move(decision.error()));
     return Verdict{.allowed = decision->allowed, .decisions = {*decision}};
   };
-  switch (what) {
+  switch (request.what) {
     case What::charge:
       return here_->charge(charges, time);
     case What::once:
-      return here_->charge(charges, time, {.name = id, .lasts = lasts});
+      return here_->charge(charges, time, {.name = request.id, .lasts = request.lasts});
     case What::overdraw:
       return here_->overdraw(charges, time);
     case What::reserve:
-      return here_->reserve(charges, id, lasts, time);
+      return here_->reserve(charges, request.id, request.lasts, time);
     case What::commit:
-      return here_->commit(charges, id, time, returned);
+      return here_->commit(charges, request.id, time, returned);
     case What::look:
       return alone(here_->preview(charges[0], time));
     case What::acquire:
@@ -233,9 +234,10 @@ Result<Verdict> FallbackStore::acquire(const Charge& charge, std::string_view id
   return tell(*decision);
 }
 
-Result<Verdict> FallbackStore::answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                      Moment now, Booking booking) {
-  if (what == What::acquire) return acquire(charges[0], id, now.steady);
+Result<Verdict> FallbackStore::answer(const ScriptRequest& request, Moment now, Booking booking) {
+  const What what = request.what;
+  const std::span<const Charge> charges = request.charges;
+  if (what == What::acquire) return acquire(charges[0], request.id, now.steady);
   const bool is_closed = std::ranges::any_of(charges, [&](const Charge& charge) {
     return charge.fallback == Fallback::closed && charge.cost > 0 && takes_permits(what);
   });
@@ -259,14 +261,14 @@ Result<Verdict> FallbackStore::answer(What what, std::span<const Charge> charges
     for (std::size_t i = 0; i < charges.size(); ++i) {
       auto one = charges[i].fallback == Fallback::closed
                      ? Result<Verdict>(Verdict{.decisions = {closed(*charges[i].limit)}})
-                     : ask(What::look, shares.charges().subspan(i, 1), {}, {}, now.here, {});
+                     : ask({.what = What::look, .charges = shares.charges().subspan(i, 1)}, now.here);
       if (!one) return fail(std::move(one.error()));
       verdict->decisions.push_back(one->decisions[0]);
     }
     verdict->allowed = false;
     verdict->binding = algorithm::binding_of(verdict->decisions, false);
   } else {
-    verdict = ask(what, shares.charges(), id, lasts, now.here, std::span(returned).first(charges.size()));
+    verdict = ask(request.about(shares.charges()), now.here, std::span(returned).first(charges.size()));
     if (!verdict) return verdict;
   }
   const bool is_charged =

@@ -70,11 +70,9 @@ class FallbackStore {
   Result<Decision> check(const Charge& charge, const table::Name& place, const KnownKey& key, Moment now,
                          Booking booking = Booking::unsynced);
   // Decides any request that script_call.h defines. `now` is of the monotonic clock.
-  Result<Verdict> answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts, Moment now,
-                         Booking booking = Booking::unsynced);
-  Result<Verdict> answer(What what, std::span<const Charge> charges, std::string_view id, Micros lasts, Micros now,
-                         Booking booking = Booking::unsynced) {
-    return answer(what, charges, id, lasts, moment(now), booking);
+  Result<Verdict> answer(const ScriptRequest& request, Moment now, Booking booking = Booking::unsynced);
+  Result<Verdict> answer(const ScriptRequest& request, Micros now, Booking booking = Booking::unsynced) {
+    return answer(request, moment(now), booking);
   }
   // refund()
   //
@@ -103,8 +101,8 @@ class FallbackStore {
 
  private:
   class Shares;
-  Result<Verdict> ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts, std::int64_t time,
-                      std::span<store::MemoryStore::Returned> returned);
+  Result<Verdict> ask(const ScriptRequest& request, std::int64_t time,
+                      std::span<store::MemoryStore::Returned> returned = {});
   void begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now);
   Result<Verdict> acquire(const Charge& charge, std::string_view id, Micros now);
   const Limit* share(const Limit& limit, Fallback fallback) const;

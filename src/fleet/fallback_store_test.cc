@@ -21,7 +21,7 @@ class FallbackStoreTest : public ::testing::Test {
   FallbackStoreTest() { fallback_.use(*here_); }
 
   Verdict charge(const std::vector<Charge>& charges, What what = What::charge) {
-    auto verdict = fallback_.answer(what, charges, "id", Micros{60'000'000}, kThen);
+    auto verdict = fallback_.answer({.what = what, .charges = charges, .id = "id", .lasts = Micros{60'000'000}}, kThen);
     EXPECT_TRUE(verdict) << verdict.error().message;
     return verdict ? *verdict : Verdict{};
   }
@@ -85,7 +85,7 @@ TEST_F(FallbackStoreTest, AHigherVersionEmptiesNoShare) {
     clock_->set(Micros{1'794'701'843'991'953} + after);
     const Charge one{.key = "k", .limit = &limit, .family = 7};
     int count = 0;
-    while (fallback_.answer(What::charge, {&one, 1}, {}, {}, kThen + after)->allowed) ++count;
+    while (fallback_.answer({.charges = {&one, 1}}, kThen + after)->allowed) ++count;
     return count;
   };
   const Charge one{.key = "k", .limit = &low};
@@ -136,7 +136,7 @@ TEST_F(FallbackStoreTest, KeepsUnsyncedWhatACommitDidNotRefund) {
   const Limit limit = compile("10/minute", Algorithm::fixed_window).value();
   Charge one{.key = "k", .limit = &limit, .cost = 10};
   const auto ask = [&](What what, const char* id, Micros now) {
-    auto verdict = fallback_.answer(what, {&one, 1}, id, Micros{600'000'000}, now);
+    auto verdict = fallback_.answer({.what = what, .charges = {&one, 1}, .id = id, .lasts = Micros{600'000'000}}, now);
     return verdict && verdict->allowed;
   };
   ASSERT_TRUE(ask(What::reserve, "old", kThen));
@@ -205,7 +205,8 @@ TEST_F(FallbackStoreTest, GrantsItsPartOfThePermitsThatWereLeft) {
   const auto acquired = [&](int offered) {
     int count = 0;
     for (int i = 0; i < offered; ++i) {
-      const auto verdict = fallback_.answer(What::acquire, {&one, 1}, "permit " + std::to_string(i), {}, kThen);
+      const std::string id = "permit " + std::to_string(i);
+      const auto verdict = fallback_.answer({.what = What::acquire, .charges = {&one, 1}, .id = id}, kThen);
       EXPECT_TRUE(verdict && verdict->decisions[0].decided_by == DecidedBy::local && verdict->decisions[0].limit == 10);
       count += verdict && verdict->allowed ? 1 : 0;
     }
@@ -217,7 +218,7 @@ TEST_F(FallbackStoreTest, GrantsItsPartOfThePermitsThatWereLeft) {
   EXPECT_EQ(unsynced_permits_.take(10, kThen).size(), 3u) << "the server sends Redis those that are in flight";
   EXPECT_EQ(acquired(10), 4) << "three of them are acquired again";
   note(name_of(one), ten, 0, {.allowed = false, .limit = 10, .reset_after = Micros{300'000'000}}, kThen);
-  const auto denied = fallback_.answer(What::acquire, {&one, 1}, "another", {}, kThen);
+  const auto denied = fallback_.answer({.what = What::acquire, .charges = {&one, 1}, .id = "another"}, kThen);
   EXPECT_TRUE(denied && !denied->allowed);
   EXPECT_EQ(denied->decisions[0].retry_after, Micros{1'000'000});
   note(name_of(one), ten, 0, {.allowed = true, .limit = 10}, kThen);

@@ -162,8 +162,7 @@ Result<Verdict> FleetStore::fall_back(const ScriptRequest& request, Micros stead
     if (verdict && (request.what == What::charge || !verdict->allowed)) return *std::move(verdict);
     is_booked = verdict.has_value();  // then only its id remains to be stored
   }
-  auto verdict = fallback_.answer(request.what, request.charges, request.id, request.lasts, now,
-                                  is_booked ? Booking::none : booking);
+  auto verdict = fallback_.answer(request, now, is_booked ? Booking::none : booking);
   if (is_booked && !(verdict && verdict->allowed && !verdict->repeated))
     fallback_.unbook(request.charges, now, booking);
   return verdict;
@@ -365,9 +364,10 @@ void FleetStore::check_many(std::span<const Charge> charges, std::int64_t, std::
 // later, by the fallback. Then the request must not be sent, though another thread may close the breaker at any moment:
 // Redis would admit it without the unsynced charges of other nodes, and the share would admit as much once more. In a
 // cluster it is unknown at this point which servers are down, so the share is charged first.
-FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<const Charge> charges) {
-  const bool takes = takes_permits(what);
-  if (!handover_.is_on() || (what != What::look && !takes)) return {};
+FleetStore::ShareFirst FleetStore::decide_by_share_first(ScriptRequest& request) {
+  const bool takes = takes_permits(request.what);
+  if (!handover_.is_on() || (request.what != What::look && !takes)) return {};
+  const std::span<const Charge> charges = request.charges;
   std::vector<Charge> shared;
   ChargedHere charged{.round = memory_.round()};
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -379,8 +379,8 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
   if (takes && !is_cross_slot(charges) && is_away()) return {.is_unsent = true};
   const FallbackStore::Moment now = fallback_.moment(this->now());
   charged.charged_us = now.here;
-  if (!takes) return {fallback_.answer(what, charges, {}, {}, now)};
-  auto here = fallback_.answer(What::charge, shared, {}, {}, now, Booking::none);
+  if (!takes) return {fallback_.answer(request, now)};
+  auto here = fallback_.answer({.charges = shared}, now, Booking::none);
   if (!here) return {here};
   if (!here->allowed) {
     counts_.fallback.add();
@@ -397,9 +397,8 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(What what, std::span<co
     verdict.binding = algorithm::binding_of(verdict.decisions, false);
     return {std::move(verdict)};
   }
-  if (what != What::charge || shared.size() != charges.size() || is_cross_slot(charges)) return {.charged = charged};
-  std::array<Decision, kChargesMax> decisions;
-  ScriptRequest request{.charges = charges, .decisions = std::span(decisions).first(charges.size())};
+  const bool is_complete = request.what == What::charge && shared.size() == charges.size() && !is_cross_slot(charges);
+  if (!is_complete) return {.charged = charged};
   const KeyMemory::Asked asked = count(charges);
   run_carrying(request, asked);
   if (request.state != State::failed) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/random_id.h"
@@ -21,7 +20,6 @@ base::SipKey secret() {
 }
 
 bool is_charged(What what) { return takes_permits(what) || what == What::overdraw; }
-bool may_refund(What what) { return what == What::commit; }
 
 What what_of(const store::Store::Request& request) {
   switch (request.what) {
@@ -193,43 +191,36 @@ bool FleetStore::is_cross_slot(std::span<const Charge> charges) const {
   return std::ranges::any_of(charges, [&](const Charge& one) { return redis_tag(subject_of(one.key)) != first; });
 }
 
-Result<Verdict> FleetStore::ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts) {
-  if (what == What::charge) {
-    if (auto denial = known_denial(charges, this->now())) {
+Result<Verdict> FleetStore::ask(ScriptRequest& request) {
+  if (request.what == What::charge) {
+    if (auto denial = known_denial(request.charges, this->now())) {
       counts_.cached.add();
       return *std::move(denial);
     }
   }
   std::optional<Handover::Pending> pending;
   if (handover_.is_on()) pending.emplace(handover_);
-  ShareFirst here = decide_by_share_first(what, charges);
-  if (here.answer && what == What::once && *here.answer && !(*here.answer)->allowed) {
-    return CrossSlotRequest(*this, {}).ask_whether_repeated(charges, id, lasts, **std::move(here.answer));
+  ShareFirst here = decide_by_share_first(request);
+  if (here.answer && request.what == What::once && *here.answer && !(*here.answer)->allowed) {
+    return CrossSlotRequest(*this, request, {}).ask_whether_repeated(**std::move(here.answer));
   }
   if (here.answer) return *std::move(here.answer);
-  if (is_cross_slot(charges)) return CrossSlotRequest(*this, here.charged).ask(what, charges, id, lasts);
-  return decide_together(what, charges, id, lasts, here);
+  if (is_cross_slot(request.charges)) return CrossSlotRequest(*this, request, here.charged).ask();
+  return decide_together(request, here);
 }
 
 // Decides a request as one event: it has one subject, or one server has all keys.
-Result<Verdict> FleetStore::decide_together(What what, std::span<const Charge> charges, std::string_view id,
-                                            Micros lasts, const ShareFirst& here) {
+Result<Verdict> FleetStore::decide_together(ScriptRequest& request, const ShareFirst& here) {
+  const What what = request.what;
+  const std::span<const Charge> charges = request.charges;
   const ChargedHere& charged = here.charged;
-  std::array<Decision, kChargesMax> decisions;
-  std::array<std::int64_t, kChargesMax> reserved;
-  ScriptRequest request{.what = what,
-                        .charges = charges,
-                        .id = id,
-                        .lasts = lasts,
-                        .decisions = std::span(decisions).first(charges.size()),
-                        .reserved = std::span(reserved).first(may_refund(what) ? charges.size() : 0)};
   request.may_split = what == What::charge && charges.size() > 1;
   const bool is_counted = is_charged(what) && !here.is_unsent;
   const KeyMemory::Asked asked = is_counted ? count(charges) : memory_.begin(this->now());
   if (!here.is_unsent) run_carrying(request, asked);
   if (request.state == State::failed && request.is_torn) {
     miss(charges, asked);
-    return CrossSlotRequest(*this, charged, CrossSlotRequest::By::charge).ask(what, charges, id, lasts);
+    return CrossSlotRequest(*this, request, charged, CrossSlotRequest::By::charge).ask();
   }
   if (request.state == State::failed) refund_share(charges, charged);  // the fallback charges it again, with its id
   auto verdict = finish_commit(request, take(request, asked, this->now()));
@@ -239,7 +230,7 @@ Result<Verdict> FleetStore::decide_together(What what, std::span<const Charge> c
     return fail(store::reserved_already());
   }
   for (const Charge& charge : charges) {
-    if (charge.limit != nullptr && (charge.cost < 0 || may_refund(what))) drop(charge);
+    if (charge.limit != nullptr && (charge.cost < 0 || what == What::commit)) drop(charge);
   }
   return verdict;
 }
@@ -252,7 +243,7 @@ Result<Verdict> FleetStore::decide_together(What what, std::span<const Charge> c
 Result<Verdict> FleetStore::finish_commit(const ScriptRequest& request, Result<Verdict> verdict) {
   if (request.what != What::commit) return verdict;
   if (request.state == State::answered && request.ruling == Ruling::missing) {
-    return fallback_.answer(What::commit, request.charges, request.id, {}, this->now());
+    return fallback_.answer(request, this->now());
   }
   if (request.state == State::failed && !verdict && verdict.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::unavailable, "Redis is unavailable, so the reservation is not settled; try again");
@@ -260,20 +251,28 @@ Result<Verdict> FleetStore::finish_commit(const ScriptRequest& request, Result<V
   return verdict;
 }
 
-Result<table::Ruling> FleetStore::decide_all(const Request& request, std::span<Decision> decisions,
-                                             std::span<std::int64_t> reserved) {
-  const What what = what_of(request);
-  const auto verdict = ask(what, request.charges, request.id, request.lasts);
+Result<Ruling> FleetStore::decide_all(const Request& asked, std::span<Decision> decisions,
+                                      std::span<std::int64_t> reserved) {
+  const std::size_t count = asked.charges.size();
+  ScriptRequest request{.what = what_of(asked),
+                        .charges = asked.charges,
+                        .id = asked.id,
+                        .lasts = asked.lasts,
+                        .decisions = decisions.first(count),
+                        .reserved = reserved.first(reserved.empty() ? 0 : count)};
+  const auto verdict = ask(request);
   if (!verdict) return fail(verdict.error());
   std::ranges::copy(verdict->decisions, decisions.begin());
   if (!reserved.empty()) std::ranges::copy(verdict->reserved, reserved.begin());
-  if (verdict->repeated) return table::Ruling::repeated;
-  const bool allowed = verdict->allowed || what == What::overdraw || what == What::commit;
-  return allowed ? table::Ruling::allowed : table::Ruling::denied;
+  if (verdict->repeated) return Ruling::repeated;
+  const bool allowed = verdict->allowed || request.what == What::overdraw || request.what == What::commit;
+  return allowed ? Ruling::allowed : Ruling::denied;
 }
 
 Result<Decision> FleetStore::preview(const Charge& charge, std::int64_t) {
-  auto verdict = ask(What::look, {&charge, 1}, {}, {});
+  Decision decision;
+  ScriptRequest request{.what = What::look, .charges = {&charge, 1}, .decisions = {&decision, 1}};
+  auto verdict = ask(request);
   if (!verdict) return fail(std::move(verdict.error()));
   Decision& seen = verdict->decisions[0];
   if (seen.decided_by != DecidedBy::closed || charge.cost <= 0) return seen;
@@ -285,7 +284,9 @@ Result<Decision> FleetStore::preview(const Charge& charge, std::int64_t) {
 }
 
 Result<Decision> FleetStore::acquire(const Charge& charge, std::string_view id, std::int64_t) {
-  auto verdict = ask(What::acquire, {&charge, 1}, id, {});
+  Decision decision;
+  ScriptRequest request{.what = What::acquire, .charges = {&charge, 1}, .id = id, .decisions = {&decision, 1}};
+  auto verdict = ask(request);
   if (!verdict) return fail(std::move(verdict.error()));
   return verdict->decisions[0];
 }

@@ -61,8 +61,8 @@ class FleetStore final : public store::Store {
   Result<Decision> check(const Charge& charge);
   Result<Decision> check(const Charge& charge, std::int64_t) override { return check(charge); }
   void check_many(std::span<const Charge> charges, std::int64_t, std::span<Result<Decision>> answers) override;
-  Result<table::Ruling> decide_all(const Request& request, std::span<Decision> decisions,
-                                   std::span<std::int64_t> reserved) override;
+  Result<Ruling> decide_all(const Request& request, std::span<Decision> decisions,
+                            std::span<std::int64_t> reserved) override;
   Result<Decision> preview(const Charge& charge, std::int64_t) override;
   Result<Decision> acquire(const Charge& charge, std::string_view id, std::int64_t) override;
   Result<bool> release(std::string_view key, std::string_view id, std::int64_t) override;
@@ -111,7 +111,7 @@ class FleetStore final : public store::Store {
                                           std::size_t place, bool may_cache, bool is_shared = false);
   KeyMemory::Asked count(std::span<const Charge> charges);
   void miss(std::span<const Charge> charges, const KeyMemory::Asked& asked);
-  Result<Verdict> ask(What what, std::span<const Charge> charges, std::string_view id, Micros lasts);
+  Result<Verdict> ask(ScriptRequest& request);
   // What was charged to this node's share before Redis is asked.
   struct ChargedHere {
     std::uint32_t places = 0;     // bit i: charge i
@@ -126,14 +126,13 @@ class FleetStore final : public store::Store {
     ChargedHere charged{};
     bool is_unsent = false;  // do not send it: Redis was unavailable, so this node decides, even if Redis returns now
   };
-  ShareFirst decide_by_share_first(What what, std::span<const Charge> charges);
+  ShareFirst decide_by_share_first(ScriptRequest& request);
   // Whether this request was charged: admitted, and not for the second time.
   static bool is_newly_admitted(const Result<Verdict>& verdict) {
     return verdict && verdict->allowed && !verdict->repeated;
   }
   void refund_share(std::span<const Charge> charges, const ChargedHere& charged);
-  Result<Verdict> decide_together(What what, std::span<const Charge> charges, std::string_view id, Micros lasts,
-                                  const ShareFirst& here);
+  Result<Verdict> decide_together(ScriptRequest& request, const ShareFirst& here);
   Micros now() const { return options_.transport ? options_.transport->now() : redis::steady_now(); }
   void wake() const {
     if (thread_) thread_->wake();

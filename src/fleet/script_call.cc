@@ -175,6 +175,7 @@ bool ScriptCall::add(ScriptRequest& request) {
   request.next = nullptr;
   request.last = &request;
   request.times = 1;
+  request.has_no_state = false;
   request.keys_at = static_cast<std::uint32_t>(uses_.size());
   const bool is_single = request.what == What::charge && request.charges.size() == 1;
   if (request.what == What::forget) {
@@ -422,7 +423,7 @@ Result<void> ScriptCall::read_run(ScriptRequest& item, std::span<const std::int6
     if (is_allowed) {  // the first denial also applies to the later ones
       if (at < reply.size() && reply[at] == kNoState) {
         ++at;
-        for (; one != nullptr; one = one->next) one->ruling = Ruling::no_state;
+        for (; one != nullptr; one = one->next) one->has_no_state = true;
         return {};
       }
       is_allowed = at < reply.size() && reply[at] >= 0;
@@ -446,7 +447,7 @@ Result<void> ScriptCall::read_write_back(ScriptRequest& item, std::span<const st
     ScriptRequest alone{.charges = item.charges.subspan(i, 1), .decisions = item.decisions.subspan(i, 1)};
     if (auto read = read_run(alone, reply, at); !read) return read;
     Decision& decision = alone.decisions[0];
-    if (alone.ruling == Ruling::no_state) decision = {.limit = alone.charges[0].limit->capacity};
+    if (alone.has_no_state) decision = {.limit = alone.charges[0].limit->capacity};
     admit(decision);
   }
   return {};

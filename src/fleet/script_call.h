@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "table/transaction.h"
 #include "weir/result.h"
 #include "weir/verdict.h"
 
@@ -64,13 +65,6 @@ struct ScriptRequest {
     forget,      // one key, under every algorithm; alone in its call
     write_back,  // overdraw, unless a write-back with this id was done before
   };
-  enum class Ruling : std::uint8_t {
-    denied,
-    allowed,
-    repeated,
-    missing,
-    no_state,  // the value at the key is not of this version: nothing was decided
-  };
   enum class State : std::uint8_t {
     answered,  // by Redis
     failed,    // not sent, or no reply in time
@@ -88,8 +82,10 @@ struct ScriptRequest {
   bool may_split = false;              // if its keys are on two servers, it fails at once, and is sent in parts
   bool is_tied = false;                // goes in the same call as the next request, right before it
 
-  // The result. ScriptCall fills in `ruling`, `decisions` and `reserved`; the pipeline fills in the rest.
-  Ruling ruling = Ruling::denied;
+  // The result. ScriptCall fills in `ruling`, `has_no_state`, `decisions` and `reserved`; the pipeline fills in the
+  // rest.
+  table::Ruling ruling = table::Ruling::denied;
+  bool has_no_state = false;  // the value at the key is not of this version: nothing was decided
   State state = State::failed;
   bool is_in_doubt = false;        // it failed, but the server may have executed it
   bool is_torn = false;            // it failed because its slot migrates: its keys may be on two servers
@@ -114,12 +110,16 @@ struct ScriptRequest {
   bool is_run = false;        // alone with its key, whose number describes it fully
   bool is_with_runs = false;  // a write-back whose keys are runs
 
+  // The same request about other charges, not sent yet.
+  ScriptRequest about(std::span<const Charge> others) const {
+    return {.what = what, .charges = others, .id = id, .lasts = lasts};
+  }
   // The error that the caller gets if the state is `refused`.
   tl::unexpected<Error> refusal() const { return fail(ErrorCode::unavailable, "Redis refused the request: " + error); }
 };
 using What = ScriptRequest::What;
 using State = ScriptRequest::State;
-using Ruling = ScriptRequest::Ruling;
+using table::Ruling;
 
 // Whether the request takes permits, all or none.
 constexpr bool takes_permits(What what) { return what == What::charge || what == What::once || what == What::reserve; }

@@ -445,7 +445,7 @@ void ScriptPipeline::read(Call& call, const redis::Reply& reply) {
   if (is_late) ++counts_.late;
   if (is_late) return retry(std::exchange(call.requests, {}));
   for (ScriptRequest* const request : std::exchange(call.requests, {})) {
-    if (request->ruling == Ruling::no_state) {
+    if (request->has_no_state) {
       request->error = "the value of this key in Redis is not a limit state of this version; delete the key";
       finish(*request, State::refused);
     } else {
