@@ -45,13 +45,8 @@ Decision closed(const Limit& limit) {
 }  // namespace
 
 FallbackStore::FallbackStore(KeyMemory& memory, UnsyncedCharges& unsynced, UnsyncedPermits& unsynced_permits,
-                             NodeRank rank, KeyMemory::IsLasting is_lasting)
-    : memory_(memory),
-      unsynced_(unsynced),
-      unsynced_permits_(unsynced_permits),
-      is_lasting_(std::move(is_lasting)),
-      forks_(count_forks()),
-      rank_(rank) {}
+                             NodeRank rank)
+    : memory_(memory), unsynced_(unsynced), unsynced_permits_(unsynced_permits), forks_(count_forks()), rank_(rank) {}
 
 bool FallbackStore::is_child() const { return forks.load(std::memory_order_relaxed) != forks_; }
 
@@ -91,7 +86,7 @@ class FallbackStore::Shares {
 // were emptied first, a request on another thread could find it empty.
 void FallbackStore::begin_key(const KnownKey& key, const Charge& whole, const Limit& part, Moment now) {
   if (is_child()) return;
-  const auto is_lasting = [&] { return !is_lasting_ || is_lasting_(whole.key); };
+  const auto is_lasting = [&] { return memory_.is_lasting(whole.key); };
   memory_.begin_share(key.mark, *whole.limit, now.steady, is_lasting, [&](const KnownUsage& said, bool is_higher) {
     std::int64_t used = 0;
     if (said.reset_at > now.steady) {

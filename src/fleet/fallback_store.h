@@ -46,8 +46,7 @@ class Booking {
 
 class FallbackStore {
  public:
-  FallbackStore(KeyMemory& memory, UnsyncedCharges& unsynced, UnsyncedPermits& unsynced_permits, NodeRank rank = {},
-                KeyMemory::IsLasting is_lasting = {});
+  FallbackStore(KeyMemory& memory, UnsyncedCharges& unsynced, UnsyncedPermits& unsynced_permits, NodeRank rank = {});
 
   void use(store::MemoryStore& here) {
     here_ = &here;
@@ -120,7 +119,6 @@ class FallbackStore {
   KeyMemory& memory_;
   UnsyncedCharges& unsynced_;
   UnsyncedPermits& unsynced_permits_;
-  const KeyMemory::IsLasting is_lasting_;
   RefundOrder refund_order_;
   const std::uint64_t forks_;  // at construction
   store::MemoryStore* here_ = nullptr;

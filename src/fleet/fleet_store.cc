@@ -55,13 +55,12 @@ PipelineOptions with_events(PipelineOptions options, BackgroundWork& background)
 FleetStore::FleetStore(FleetStoreOptions options)
     : options_(complete(std::move(options))),
       process_(getpid()),
-      memory_(options_.memory_keys, secret()),
+      memory_(options_.memory_keys, secret(), [this](std::string_view key) { return has_share(key); }),
       unsynced_(options_.unsynced_keys, [this] { wake(); }),
       unsynced_permits_(options_.unsynced_permits),
-      fallback_(memory_, unsynced_, unsynced_permits_, options_.kept.rank,
-                [this](std::string_view key) { return has_share(key); }),
+      fallback_(memory_, unsynced_, unsynced_permits_, options_.kept.rank),
       handover_(memory_),
-      backs_(unsynced_, memory_, [this](std::string_view key) { return has_share(key); }),
+      backs_(unsynced_, memory_),
       background_(options_.membership, options_.on_invalidation_refused,
                   {memory_, backs_, unsynced_, unsynced_permits_, fallback_, handover_}, [this] { wake(); }) {
   if (!kept_.empty()) kept_pending_.emplace(handover_);  // before the first heartbeat

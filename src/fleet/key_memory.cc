@@ -21,8 +21,10 @@ constexpr std::int64_t kFull = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-KeyMemory::KeyMemory(std::size_t keys, base::SipKey secret)
-    : secret_{secret.k0, secret.k1}, sets_(std::bit_ceil((keys + kWays - 1) / kWays)) {}
+KeyMemory::KeyMemory(std::size_t keys, base::SipKey secret, IsLasting is_lasting)
+    : is_lasting_(std::move(is_lasting)),
+      secret_{secret.k0, secret.k1},
+      sets_(std::bit_ceil((keys + kWays - 1) / kWays)) {}
 
 void KeyMemory::share_secret(base::SipKey secret) {
   secret_[0].store(secret.k0, std::memory_order_relaxed);

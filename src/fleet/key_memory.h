@@ -52,7 +52,9 @@ class KeyMemory {
   // Whether the share of a key stays in use, see begin_share(). Empty: always.
   using IsLasting = std::function<bool(std::string_view key)>;
 
-  KeyMemory(std::size_t keys, base::SipKey secret);
+  KeyMemory(std::size_t keys, base::SipKey secret, IsLasting is_lasting = {});
+
+  bool is_lasting(std::string_view key) const { return !is_lasting_ || is_lasting_(key); }
 
   // denial()
   //
@@ -260,6 +262,7 @@ class KeyMemory {
   static Entry* find(Set& set, KeyMark mark, const Limit& limit);
   static Entry* make_room(Set& set, KeyMark mark, const Limit& limit, Micros now);
 
+  const IsLasting is_lasting_;
   std::array<std::atomic<std::uint64_t>, 2> secret_;
   std::atomic<bool> is_caching_{true};
   std::atomic<bool> is_sharing_{false};

@@ -21,8 +21,8 @@ std::vector<Charge> charges_of(const std::vector<UnsyncedCharge>& unsynced) {
 
 }  // namespace
 
-WriteBacks::WriteBacks(UnsyncedCharges& unsynced, KeyMemory& memory, KeyMemory::IsLasting is_lasting)
-    : unsynced_(unsynced), memory_(memory), is_lasting_(std::move(is_lasting)), node_(base::random_id()) {}
+WriteBacks::WriteBacks(UnsyncedCharges& unsynced, KeyMemory& memory)
+    : unsynced_(unsynced), memory_(memory), node_(base::random_id()) {}
 
 // Charges that have recovered need not be written.
 std::optional<WriteBack> WriteBacks::batch_of(std::vector<UnsyncedCharge> unsynced, Micros now) {
@@ -117,8 +117,8 @@ void WriteBacks::finish(WriteBack batch, const Reply& reply, Micros now) {
   const KeyMemory::Asked asked = memory_.begin(now);
   for (std::size_t i = 0; i < batch.unsynced.size(); ++i) {
     const UnsyncedCharge& charge = batch.unsynced[i];
-    const bool is_lasting = !is_lasting_ || is_lasting_(charge.key());
-    memory_.note(charge.mark, charge.limit, 0, reply.decisions[i], reply.decided_us, asked, 0, now, is_lasting);
+    memory_.note(charge.mark, charge.limit, 0, reply.decisions[i], reply.decided_us, asked, 0, now,
+                 memory_.is_lasting(charge.key()));
     unsynced_.settle(charge, true);
     memory_.recount_unsynced(charge.mark, charge.limit);
     written_.fetch_add(static_cast<std::uint64_t>(charge.cost), std::memory_order_relaxed);

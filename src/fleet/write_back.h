@@ -58,7 +58,7 @@ struct WriteBack {
 
 class WriteBacks {
  public:
-  WriteBacks(UnsyncedCharges& unsynced, KeyMemory& memory, KeyMemory::IsLasting is_lasting = {});
+  WriteBacks(UnsyncedCharges& unsynced, KeyMemory& memory);
 
   // The next batch, of at most `most` keys. A batch that was not answered comes first.
   std::optional<WriteBack> take(std::size_t most, Micros now);
@@ -97,7 +97,6 @@ class WriteBacks {
 
   UnsyncedCharges& unsynced_;
   KeyMemory& memory_;
-  const KeyMemory::IsLasting is_lasting_;
   const std::string node_;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> written_{0};
