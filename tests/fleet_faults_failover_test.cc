@@ -98,7 +98,7 @@ TEST_F(FleetClusterFaults, SlotsMoveAndNoClientNotices) {
   EXPECT_EQ(tally.errors(), 0) << tally.error();
   EXPECT_EQ(tally.asked(DecidedBy::local), 0) << tally.text();
   std::int64_t all = 0;
-  for (const std::string& key : keys) all += spent(*nodes[1], key, kYear);
+  for (const std::string& key : keys) all += used(*nodes[1], key, kYear);
   EXPECT_EQ(all, tally.admitted()) << "each was charged once";
   tell("F08 40 slots moved: " + tally.text());
 }
@@ -127,8 +127,8 @@ TEST_F(FleetClusterFaults, TwoLimitsOfOneClientAreDecidedByRedisWhileTheirSlotMi
   EXPECT_EQ(both.asked(DecidedBy::local) + both.asked(DecidedBy::overloaded), 0) << both.text();
   EXPECT_EQ(call_redis(from, {"CLUSTER", "COUNTKEYSINSLOT", slot}).integer, 1);
   EXPECT_GE(call_redis(to, {"CLUSTER", "COUNTKEYSINSLOT", slot}).integer, 1);
-  EXPECT_EQ(spent(*nodes[1], first, kYear), 20) << "denied requests are charged nowhere";
-  EXPECT_EQ(spent(*nodes[0], second, kTen), 10);
+  EXPECT_EQ(used(*nodes[1], first, kYear), 20) << "denied requests are charged nowhere";
+  EXPECT_EQ(used(*nodes[0], second, kTen), 10);
 }
 
 // F09. No server takes over: `on_backend_error` of the rules applies until the master is back.
@@ -189,40 +189,40 @@ class FleetPartlyDown : public FleetClusterFaults {
 TEST_F(FleetPartlyDown, ADeniedRequestIsChargedNothingThoughAServerIsDown) {
   auto nodes = make_nodes(1, url(), with_pauses());
   Node& node = *nodes[0];
-  const std::string spent_key = key_on(0, "spent"), away = key_on(1, "away"), well = key_on(2, "well");
+  const std::string full_key = key_on(0, "full"), down = key_on(1, "down"), well = key_on(2, "well");
   Tally tally;
-  EXPECT_TRUE(ask(node, away, kTen, tally));
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask(node, spent_key, kTen, tally));
+  EXPECT_TRUE(ask(node, down, kTen, tally));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(ask(node, full_key, kTen, tally));
   pause_part();
   Tally alone;
-  open_breaker(node, away, limit_of("1000/year", Algorithm::sliding_log), alone);
-  const Charge charges[] = {{.key = away, .limit = &kTen}, {.key = spent_key, .limit = &kTen}};
+  open_breaker(node, down, limit_of("1000/year", Algorithm::sliding_log), alone);
+  const Charge charges[] = {{.key = down, .limit = &kTen}, {.key = full_key, .limit = &kTen}};
   for (int i = 0; i < 20; ++i) {
     const auto verdict = node.limiter->check_all(charges);
     ASSERT_TRUE(verdict) << verdict.error().message;
     EXPECT_FALSE(verdict->allowed);
   }
-  const Charge more[] = {{.key = away, .limit = &kTen, .cost = 11}, {.key = well, .limit = &kTen}};
+  const Charge more[] = {{.key = down, .limit = &kTen, .cost = 11}, {.key = well, .limit = &kTen}};
   EXPECT_FALSE(node.limiter->check_all(more)->allowed) << "denied by the share";
   resume_part();
-  EXPECT_EQ(spent(node, well, kTen), 0);
-  EXPECT_EQ(spent(node, away, kTen), 1);
+  EXPECT_EQ(used(node, well, kTen), 0);
+  EXPECT_EQ(used(node, down, kTen), 1);
   EXPECT_TRUE(
       until([&] { return node.store->write_backs().written() == static_cast<std::uint64_t>(alone.admitted()); }));
-  EXPECT_EQ(spent(node, away, kTen), 1) << "a denied request was written back";
+  EXPECT_EQ(used(node, down, kTen), 1) << "a denied request was written back";
 }
 
 // The charge of a denied request is undone while another server of the cluster is down.
 TEST_F(FleetPartlyDown, AnUndoWaitsForNoOtherServer) {
   auto nodes = make_nodes(1, url(), with_pauses());
   Node& node = *nodes[0];
-  const std::string away = key_on(1, "away"), well = key_on(0, "well");
+  const std::string down = key_on(1, "down"), well = key_on(0, "well");
   Tally tally;
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(ask(node, well, kTen, tally));
   pause_part();
   Tally alone;
   EXPECT_TRUE(until([&] {
-    ask(node, away, kTen, alone);
+    ask(node, down, kTen, alone);
     return alone.asked(DecidedBy::local) >= 3 && !node.store->background().is_strict();
   }));
   const resp::Value time = call_redis(cluster_->master(0).port(), {"TIME"});
@@ -230,7 +230,7 @@ TEST_F(FleetPartlyDown, AnUndoWaitsForNoOtherServer) {
   const std::int64_t now_us = std::stoll(time.items[0].text) * 1'000'000 + std::stoll(time.items[1].text);
   node.store->background().undos().add({.key = well, .limit = kTen, .cost = 2, .charged_us = now_us});
   EXPECT_TRUE(until([&] { return node.store->background().undos().done() == 1; })) << "it waits for the other server";
-  EXPECT_EQ(spent(node, well, kTen), 3);
+  EXPECT_EQ(used(node, well, kTen), 3);
   resume_part();
 }
 
@@ -239,10 +239,10 @@ TEST_F(FleetPartlyDown, ARequestThatTheShareDeniesIsNotRememberedByItsId) {
   auto nodes = make_nodes(1, url(), with_pauses());
   Node& node = *nodes[0];
   const Limit one = limit_of("1/year", Algorithm::fixed_window);
-  const std::string away = key_on(1, "away"), well = key_on(2, "well");
+  const std::string down = key_on(1, "down"), well = key_on(2, "well");
   pause_part();
   Tally alone;
-  open_breaker(node, away, kTen, alone);
+  open_breaker(node, down, kTen, alone);
   const std::string share = key_on(1, "share");
   const Charge charges[] = {{.key = well, .limit = &kYear}, {.key = share, .limit = &one}};
   for (int round = 0; round < 2; ++round) {
@@ -258,7 +258,7 @@ TEST_F(FleetPartlyDown, ARequestThatTheShareDeniesIsNotRememberedByItsId) {
     EXPECT_EQ(admitted, 1);
     EXPECT_EQ(repeated, round) << "the one that passed";
   }
-  EXPECT_EQ(spent(node, well, kYear), 1);
+  EXPECT_EQ(used(node, well, kYear), 1);
   resume_part();
 }
 
@@ -267,27 +267,27 @@ TEST_F(FleetPartlyDown, APartIsSettledOnceItsServerIsBack) {
   // The deadline passes during the pause: a settlement that the paused server finds later must not be done.
   auto nodes = make_nodes(1, url(), with_deadline(Micros{1'000'000}));
   Node& node = *nodes[0];
-  const std::string away = key_on(1, "away"), well = key_on(2, "well");
+  const std::string down = key_on(1, "down"), well = key_on(2, "well");
   const auto costs = [&](std::int64_t cost) {
     return std::array<Charge, 2>{Charge{.key = well, .limit = &kYear, .cost = cost},
-                                 Charge{.key = away, .limit = &kYear, .cost = cost}};
+                                 Charge{.key = down, .limit = &kYear, .cost = cost}};
   };
   ASSERT_TRUE(node.limiter->reserve(costs(50), {.id = "one"}));
   pause_part();
   for (int i = 0; i < 2; ++i) {
-    const auto in_vain = node.limiter->commit("one", costs(10));
-    ASSERT_FALSE(in_vain);
-    EXPECT_EQ(in_vain.error().code, ErrorCode::unavailable) << in_vain.error().message;
+    const auto failed = node.limiter->commit("one", costs(10));
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, ErrorCode::unavailable) << failed.error().message;
   }
-  EXPECT_EQ(spent(node, well, kYear), 10);
+  EXPECT_EQ(used(node, well, kYear), 10);
   // The server's time is known to within half a round trip. Beyond that, a call is certainly late.
   std::this_thread::sleep_for(std::chrono::seconds{2});
   resume_part();
-  ASSERT_TRUE(until([&] { return is_strict(node, away); }));
+  ASSERT_TRUE(until([&] { return is_strict(node, down); }));
   const auto settled = node.limiter->commit("one", costs(10));
   ASSERT_TRUE(settled) << settled.error().message;
   EXPECT_EQ(settled->reserved, (std::vector<std::int64_t>{0, 50})) << "the other was settled before";
-  EXPECT_EQ(spent(node, away, kYear), 10);
+  EXPECT_EQ(used(node, down, kYear), 10);
   const auto again = node.limiter->commit("one", costs(10));
   EXPECT_TRUE(!again && again.error().code == ErrorCode::not_found);
 }
@@ -317,7 +317,7 @@ TEST_F(FleetClusterFaults, ADeniedRequestIsNotRememberedByItsId) {
   const Charge orders[2][2] = {{{.key = first, .limit = &kTen}, {.key = second, .limit = &kTen}},
                                {{.key = second, .limit = &kTen}, {.key = first, .limit = &kTen}}};
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(node.limiter->check_once("id" + std::to_string(i), orders[i])->allowed);
-  EXPECT_EQ(spent(node, first, kTen), 0);
+  EXPECT_EQ(used(node, first, kTen), 0);
   ASSERT_TRUE(node.limiter->check_all({&back, 1}));
   for (int i = 0; i < 2; ++i) {
     const auto verdict = node.limiter->check_once("id" + std::to_string(i), orders[i]);
@@ -326,8 +326,8 @@ TEST_F(FleetClusterFaults, ADeniedRequestIsNotRememberedByItsId) {
     EXPECT_FALSE(verdict->repeated) << "it was denied before, and charged nothing";
     EXPECT_TRUE(node.limiter->check_once("id" + std::to_string(i), orders[i])->repeated);
   }
-  EXPECT_EQ(spent(node, first, kTen), 2);
-  EXPECT_EQ(spent(node, second, kTen), 7);
+  EXPECT_EQ(used(node, first, kTen), 2);
+  EXPECT_EQ(used(node, second, kTen), 7);
 }
 
 }  // namespace

@@ -90,9 +90,9 @@ TEST_F(FleetSettling, SettlesAReservationInRedisOnceRedisIsBack) {
   ASSERT_TRUE(limiter.reserve({&five, 1}, {.id = "one"}));
   cut_off();
   ASSERT_TRUE(until([&] { return !is_strict(*nodes[0]); }));
-  const auto in_vain = limiter.commit("one", {&two, 1});
-  ASSERT_FALSE(in_vain);
-  EXPECT_EQ(in_vain.error().code, ErrorCode::unavailable) << in_vain.error().message;
+  const auto failed = limiter.commit("one", {&two, 1});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::unavailable) << failed.error().message;
   proxy_->set({});
   back(nodes);
   const auto settled = limiter.commit("one", {&two, 1});

@@ -38,7 +38,7 @@ TEST_F(FleetFaults, EachPolicyBridgesAKilledRedisAndChargesAreWrittenBack) {
 
   ASSERT_TRUE(server_->restart());
   tell("F01 all nodes ask Redis again after " + std::to_string(back(nodes)) +
-       " ms; while it was away: " + local.text());
+       " ms; while it was down: " + local.text());
   EXPECT_TRUE(until([&] { return synced_permits(nodes) == 30 + 3 + 90; })) << synced_permits(nodes);
   Tally after;
   for (auto& node : nodes) {

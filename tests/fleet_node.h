@@ -75,7 +75,7 @@ inline bool is_strict(Node& node, std::string_view key = "warm") {
   return seen && seen->decided_by == DecidedBy::strict;
 }
 
-// The permits of a key that are left, or spent, by Redis's count. While Redis does not answer, the node would report
+// The permits of a key that are left, or used, by Redis's count. While Redis does not answer, the node would report
 // what is left of its share.
 inline std::int64_t left(Node& node, const std::string& key, const Limit& limit) {
   std::int64_t found = -1;
@@ -86,7 +86,7 @@ inline std::int64_t left(Node& node, const std::string& key, const Limit& limit)
   })) << "Redis does not answer";
   return found;
 }
-inline std::int64_t spent(Node& node, const std::string& key, const Limit& limit) {
+inline std::int64_t used(Node& node, const std::string& key, const Limit& limit) {
   return limit.capacity - left(node, key, limit);
 }
 

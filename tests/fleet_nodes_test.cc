@@ -234,7 +234,7 @@ TEST_F(FleetOnCluster, ChargesARequestOnSeveralServersOrNowhere) {
     });
     EXPECT_EQ(admitted, 100) << name;
     std::int64_t all = 0;
-    for (const std::string& user : users) all += spent(*nodes[0], user, wide);
+    for (const std::string& user : users) all += used(*nodes[0], user, wide);
     EXPECT_EQ(all, 100) << name << ": who was denied was charged nothing";
   }
 }

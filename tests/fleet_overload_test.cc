@@ -106,7 +106,7 @@ struct Line final : fleet::Transport {
     for (fleet::ScriptRequest& request : requests) request.state = State::failed;
     if (!redis.is_crowded()) redis.ask(requests);
   }
-  bool is_away() const override { return false; }
+  bool is_down() const override { return false; }
   Micros now() const override { return redis.now(); }
   Redis& redis;
 };

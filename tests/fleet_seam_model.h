@@ -160,10 +160,10 @@ struct Line final : fleet::Transport {
     known = {used, last_us, until};
   }
 
-  bool is_away() const override {
-    const bool is_away = is_barred || (!redis.is_cluster && is_cut[0]);
-    if (const auto other = is_away ? std::exchange(after_away, {}) : nullptr) other();
-    return is_away;
+  bool is_down() const override {
+    const bool is_down = is_barred || (!redis.is_cluster && is_cut[0]);
+    if (const auto other = is_down ? std::exchange(after_down, {}) : nullptr) other();
+    return is_down;
   }
   bool is_any_cut() const { return is_cut[0] || is_cut[1]; }
   Micros now() const override { return redis.now; }
@@ -174,7 +174,7 @@ struct Line final : fleet::Transport {
   Fate fate = Fate::answered;  // of the next call to this server
   std::size_t fate_server = 0;
   std::function<void()> meanwhile;           // while the next call is in flight
-  mutable std::function<void()> after_away;  // as soon as the store has seen that this line is cut
+  mutable std::function<void()> after_down;  // as soon as the store has seen that this line is cut
   fleet::Doubt::Settle settle;
   std::array<std::optional<Heard>, kKeys> heard{};
   std::vector<std::function<void()>> late;  // the outcomes of calls that timed out, for later

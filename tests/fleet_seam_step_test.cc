@@ -282,7 +282,7 @@ TEST_F(FleetSeamStep, APartThatTimedOutIsUndoneWithinASecondOfItsServersReturn) 
     turn(1, true);
     node.line->fate = Fate::answered;
     turn(98, true);
-    EXPECT_EQ(left(), 6) << "within a second, while another server is still away";
+    EXPECT_EQ(left(), 6) << "within a second, while another server is still down";
     turn(1'000, true);
     EXPECT_EQ(left(), 6) << "once";
   }
@@ -468,10 +468,10 @@ TEST_F(FleetSeamStep, ARequestDuringWhichRedisReturnsIsDecidedByTheShare) {
         its->store->handover().begin();
       }
       EXPECT_EQ(admit(other), 50);
-      node.line->after_away = [&] { other.line->is_barred = node.line->is_barred = false; };
+      node.line->after_down = [&] { other.line->is_barred = node.line->is_barred = false; };
       const auto verdict = one.ask(node, std::span(charges).first(one.keys));
       ASSERT_TRUE(verdict && verdict->allowed);
-      node.line->after_away = {};
+      node.line->after_down = {};
       other.line->is_barred = node.line->is_barred = false;
       EXPECT_EQ(admit(node) + admit(other), 48);
       for (SeamNode* const its : {&other, &node}) write_back(*its);
@@ -501,7 +501,7 @@ TEST_F(FleetSeamStep, ACheckThatStallsBooksNothingAfterTheReport) {
       node.line->is_cut = {};
       beat(5);
     };
-    node.line->after_away = [&] { is_back_first ? stall() : void(node.line->after_away = stall); };
+    node.line->after_down = [&] { is_back_first ? stall() : void(node.line->after_down = stall); };
     const Decision decision = check(node, 10);
     EXPECT_EQ(decision.decided_by, is_back_first ? DecidedBy::strict : DecidedBy::local);
     EXPECT_EQ(node.report.is_synced, is_back_first) << "what it reported while the thread stalled";

@@ -384,10 +384,10 @@ class World {
   // Redis returns just after a node has seen that it is unavailable.
   void return_while_deciding(std::size_t place, std::size_t key) {
     SeamNode& node = *nodes_[place];
-    node.line->after_away = [this] { reconnect(); };
+    node.line->after_down = [this] { reconnect(); };
     const std::int64_t what = draw(3);
     what == 0 ? check(node, key, 1 + draw(3), some_limit()) : what == 1 ? check_several(node) : reserve(place);
-    node.line->after_away = {};
+    node.line->after_down = {};
   }
   // One more server starts while all reach Redis. It accepts checks after its first heartbeat. Until it has heard from
   // a server that has unsynced charges, Redis alone decides what it admits.

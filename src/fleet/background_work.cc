@@ -46,8 +46,8 @@ void BackgroundWork::end(Micros now) {
 
 void BackgroundWork::hand_over(ScriptPipeline& pipeline, Micros now) {
   if (!parts_.handover.is_on()) return;
-  const bool is_away = pipeline.options().totals && pipeline.options().totals->is_away();
-  parts_.handover.turn({.is_any_open = pipeline.is_any_open() || is_away || membership_.is_barred(),
+  const bool is_down = pipeline.options().totals && pipeline.options().totals->is_down();
+  parts_.handover.turn({.is_any_open = pipeline.is_any_open() || is_down || membership_.is_barred(),
                         .is_synced = is_synced(),
                         .beats = membership_.beats(),
                         .redis_ms = membership_.redis_ms(),

@@ -69,8 +69,8 @@ class Breaker {
   void open(Micros now) {
     answers_ = 0;
     if (!is_open_) {
-      const bool was_in_vain = openings_ > 0 && now - since_ < options_.proven;
-      answers_wanted_ = was_in_vain ? std::min(answers_wanted_ * 8, options_.answers_most) : options_.answers_min;
+      const bool is_flapping = openings_ > 0 && now - since_ < options_.proven;
+      answers_wanted_ = is_flapping ? std::min(answers_wanted_ * 8, options_.answers_most) : options_.answers_min;
       is_open_ = true;
       since_ = now;
       ++openings_;

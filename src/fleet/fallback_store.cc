@@ -100,9 +100,9 @@ void FallbackStore::begin_key(const KnownKey& key, const Charge& whole, const Li
     Limit wide = part;
     if (!algorithm::is_bucket(part.algorithm)) wide.permits = std::max(part.permits, used);
     if (used < algorithm::kFillMax_us / wide.weight) wide.capacity = std::max(part.capacity, used);
-    const Charge spent{
+    const Charge charged{
         .key = whole.key, .limit = &wide, .cost = std::min(used, wide.capacity), .family = family_of_shares(whole)};
-    static_cast<void>(here_->overdraw({&spent, 1}, now.here));
+    static_cast<void>(here_->overdraw({&charged, 1}, now.here));
   });
 }
 
@@ -200,12 +200,12 @@ Result<Verdict> FallbackStore::ask(const ScriptRequest& request, std::int64_t ti
 
 // Permits in flight. Redis granted some of them, and cannot be asked which were released.
 Result<Verdict> FallbackStore::acquire(const Charge& charge, std::string_view id, Micros now) {
-  const auto tell = [&](Decision decision) -> Result<Verdict> {
+  const auto answer = [&](Decision decision) -> Result<Verdict> {
     decision.decided_by = decided_by_of(charge.fallback);
     decision.limit = charge.limit->capacity;
     return Verdict{.allowed = decision.allowed, .decisions = {decision}};
   };
-  if (charge.fallback == Fallback::closed && charge.cost > 0) return tell(closed(*charge.limit));
+  if (charge.fallback == Fallback::closed && charge.cost > 0) return answer(closed(*charge.limit));
   const Limit* const part = share(*charge.limit, charge.fallback);
   Limit own = *part;
   if (charge.fallback == Fallback::local && !is_child()) {
@@ -213,7 +213,7 @@ Result<Verdict> FallbackStore::acquire(const Charge& charge, std::string_view id
     if (said) own.permits = own.capacity = std::min(own.permits, part_of(said->remaining, rank()));
   }
   if (charge.cost > own.permits && charge.cost <= part->permits) {
-    return tell({.allowed = false, .retry_after = kClosedRetry, .reset_after = kClosedRetry});
+    return answer({.allowed = false, .retry_after = kClosedRetry, .reset_after = kClosedRetry});
   }
   Charge here = charge;
   here.limit = &own;
@@ -226,7 +226,7 @@ Result<Verdict> FallbackStore::acquire(const Charge& charge, std::string_view id
                            .cost = charge.cost,
                            .until = now + Micros{charge.limit->period_us}});
   }
-  return tell(*decision);
+  return answer(*decision);
 }
 
 Result<Verdict> FallbackStore::answer(const ScriptRequest& request, Moment now, Booking booking) {

@@ -68,9 +68,9 @@ TEST_F(FallbackStoreTest, StartsFromItsPartOfWhatWasLeft) {
   note(name_of(one), limit_, 1, {.allowed = true, .limit = 10, .remaining = 7, .reset_after = Micros{60'000'000}},
        kThen);
   EXPECT_EQ(admitted(one, 20), 2);
-  const Charge spent{.key = "spent", .limit = &limit_};
-  note(name_of(spent), limit_, 1, {.allowed = false, .limit = 10, .reset_after = Micros{60'000'000}}, kThen);
-  EXPECT_EQ(admitted(spent, 20), 0);
+  const Charge used_up{.key = "used up", .limit = &limit_};
+  note(name_of(used_up), limit_, 1, {.allowed = false, .limit = 10, .reset_after = Micros{60'000'000}}, kThen);
+  EXPECT_EQ(admitted(used_up, 20), 0);
   const Charge full{.key = "full", .limit = &limit_};
   note(name_of(full), limit_, 1, {.allowed = false, .limit = 10}, kThen);
   EXPECT_EQ(admitted(full, 20), 3) << "it has recovered since";

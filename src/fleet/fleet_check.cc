@@ -264,10 +264,10 @@ Decision FleetStore::from_memory(Decision denial) {
 
 Result<Decision> FleetStore::check_one(const Charge& charge) {
   if (fallback_.is_child()) return check_here(charge);
-  if (is_away()) {
+  if (is_down()) {
     // Until the charge is booked, this node does not report that it is synced, however long this thread stalls.
     const Handover::Pending pending(handover_);
-    if (is_away()) return check_here(charge);  // the share starts from the known denial
+    if (is_down()) return check_here(charge);  // the share starts from the known denial
   }
   if (is_shared(charge)) return check_both(charge);
   const Micros now = this->now();
@@ -376,7 +376,7 @@ FleetStore::ShareFirst FleetStore::decide_by_share_first(ScriptRequest& request)
     charged.places |= std::uint32_t{1} << i;
   }
   if (shared.empty()) return {};
-  if (takes && !is_cross_slot(charges) && is_away()) return {.is_unsent = true};
+  if (takes && !is_cross_slot(charges) && is_down()) return {.is_unsent = true};
   const FallbackStore::Moment now = fallback_.moment(this->now());
   charged.charged_us = now.here;
   if (!takes) return {fallback_.answer(request, now)};

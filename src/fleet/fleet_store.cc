@@ -170,11 +170,11 @@ void FleetStore::settle(const Doubt& doubt, const Doubt::Outcome& outcome) {
   wake();
 }
 
-bool FleetStore::is_away() const {
-  if (options_.transport) return options_.transport->is_away();
+bool FleetStore::is_down() const {
+  if (options_.transport) return options_.transport->is_down();
   if (background_.membership().is_barred()) return true;
-  if (const FiberWaiter* const waiter = FiberWaiter::here()) return waiter->is_away();
-  return thread_->is_away();
+  if (const FiberWaiter* const waiter = FiberWaiter::here()) return waiter->is_down();
+  return thread_->is_down();
 }
 
 // Permits were refunded: denials for lack of them are invalidated on every node.

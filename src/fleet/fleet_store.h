@@ -138,7 +138,7 @@ class FleetStore final : public store::Store {
     if (thread_) thread_->wake();
   }
   Result<Verdict> finish_commit(const ScriptRequest& request, Result<Verdict> verdict);
-  bool is_away() const;
+  bool is_down() const;
   Result<Decision> check_one(const Charge& charge);
   Result<Decision> check_here(const Charge& charge, Booking booking = Booking::unsynced,
                               FallbackStore::Moment* decided = nullptr);

@@ -23,7 +23,7 @@ class PipelineTotals {
  public:
   // Called when Redis becomes unavailable, with the last reason, and when it is back. Runs on a pipeline's thread; must
   // not block.
-  using OnChange = std::function<void(bool is_away, std::string_view why)>;
+  using OnChange = std::function<void(bool is_down, std::string_view why)>;
   explicit PipelineTotals(OnChange on_change = {}) : on_change_(std::move(on_change)) {}
 
   // Adds what a pipeline counted since its last call.
@@ -39,11 +39,11 @@ class PipelineTotals {
   // `more` more breakers are open; negative: fewer.
   void open(int more, std::string_view why, Micros now) {
     const std::lock_guard lock(mutex_);
-    const bool was_away = open_ > 0;
+    const bool was_down = open_ > 0;
     open_ += more;
-    is_away_.store(open_ > 0, std::memory_order_relaxed);
+    is_down_.store(open_ > 0, std::memory_order_relaxed);
     if (!why.empty()) note(why, now);
-    if (was_away == (open_ > 0)) return;
+    if (was_down == (open_ > 0)) return;
     since_ = now;
     if (on_change_) on_change_(open_ > 0, why_);
   }
@@ -51,7 +51,7 @@ class PipelineTotals {
   void leave(int fewer) {
     const std::lock_guard lock(mutex_);
     open_ -= fewer;
-    is_away_.store(open_ > 0, std::memory_order_relaxed);
+    is_down_.store(open_ > 0, std::memory_order_relaxed);
   }
   // Records the reason of a failure.
   void record_fault(std::string_view why, Micros now) {
@@ -68,10 +68,10 @@ class PipelineTotals {
   }
 
   // Whether any breaker is open.
-  bool is_away() const { return is_away_.load(std::memory_order_relaxed); }
+  bool is_down() const { return is_down_.load(std::memory_order_relaxed); }
 
   struct State {
-    bool is_away = false;
+    bool is_down = false;
     Micros since{0};    // monotonic; 0: since the start
     std::string why{};  // the last fault, however old
     Micros why_at{0};
@@ -89,7 +89,7 @@ class PipelineTotals {
 
   std::array<std::atomic<std::uint64_t>, base::PipelineCounts::kMembers.size()> sums_{};
   const OnChange on_change_;
-  std::atomic<bool> is_away_{false};
+  std::atomic<bool> is_down_{false};
   mutable std::mutex mutex_;  // guards what follows
   int open_ = 0;
   Micros since_{0};

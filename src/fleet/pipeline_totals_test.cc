@@ -22,17 +22,17 @@ TEST(PipelineTotals, AddOnlyNewCounts) {
 
 TEST(PipelineTotals, ReportTheFirstBreakerThatOpensAndTheLastThatCloses) {
   std::vector<std::string> reported;
-  PipelineTotals totals([&](bool is_away, std::string_view why) {
-    reported.push_back((is_away ? "away: " : "back: ") + std::string(why));
+  PipelineTotals totals([&](bool is_down, std::string_view why) {
+    reported.push_back((is_down ? "down: " : "back: ") + std::string(why));
   });
   totals.open(1, "timed out", Micros{5});
   totals.open(1, "refused", Micros{6});
   totals.open(-1, "", Micros{7});
-  EXPECT_TRUE(totals.state().is_away);
+  EXPECT_TRUE(totals.state().is_down);
   EXPECT_EQ(totals.state().since, Micros{5});
   totals.open(-1, "", Micros{8});
-  EXPECT_EQ(reported, (std::vector<std::string>{"away: timed out", "back: refused"}));
-  EXPECT_FALSE(totals.state().is_away);
+  EXPECT_EQ(reported, (std::vector<std::string>{"down: timed out", "back: refused"}));
+  EXPECT_FALSE(totals.state().is_down);
   EXPECT_EQ(totals.state().since, Micros{8});
   EXPECT_EQ(totals.state().why, "refused");
   EXPECT_EQ(totals.state().why_at, Micros{6});
@@ -41,7 +41,7 @@ TEST(PipelineTotals, ReportTheFirstBreakerThatOpensAndTheLastThatCloses) {
   EXPECT_EQ(totals.state().why_at, Micros{9});
   totals.open(1, "", Micros{10});
   totals.leave(1);
-  EXPECT_FALSE(totals.state().is_away);
+  EXPECT_FALSE(totals.state().is_down);
   EXPECT_EQ(reported.size(), 3u) << "the end of a pipeline does not report that Redis is back";
 }
 

@@ -146,7 +146,7 @@ void ScriptPipeline::change(std::uint64_t number, Change change, std::string_vie
   const bool is_open = server.breaker.is_open();
   if (was_open == is_open) return;
   if (is_open) hand_over(number);
-  is_away_.store(is_open && !is_cluster_, std::memory_order_relaxed);
+  is_down_.store(is_open && !is_cluster_, std::memory_order_relaxed);
   counts_.breaker_openings += is_open ? 1 : 0;
   if (options_.totals && !has_left_) options_.totals->open(is_open ? 1 : -1, why, now_);
 }

@@ -80,7 +80,7 @@ class ScriptPipeline final : private redis::Receiver {
   bool is_any_open() const;
   // Whether every request would fail immediately. Always false for a cluster, whose servers are seldom all down. Any
   // thread.
-  bool is_away() const { return is_away_.load(std::memory_order_relaxed); }
+  bool is_down() const { return is_down_.load(std::memory_order_relaxed); }
   const base::PipelineCounts& counts() const { return counts_; }
   redis::Client& client() { return client_; }
   const PipelineOptions& options() const { return options_; }
@@ -153,7 +153,7 @@ class ScriptPipeline final : private redis::Receiver {
   std::size_t in_flight_ = 0;  // requests, queued or sent
   Micros now_{0};
   bool is_closed_ = false;
-  std::atomic<bool> is_away_{false};
+  std::atomic<bool> is_down_{false};
   bool has_left_ = false;            // the totals do not include it any more
   bool has_connected_ = false;       // since the last probe(): probes need not wait
   std::vector<std::uint64_t> lost_;  // nodes, since the last turn()

@@ -78,7 +78,7 @@ void FiberWaiter::set_timer() {
 }
 
 void FiberWaiter::run(std::span<ScriptRequest> requests) {
-  if (!is_away()) Waiting(*this).run(requests);
+  if (!is_down()) Waiting(*this).run(requests);
 }
 
 // A fiber that gets its answer mostly checks again. If Redis is idle, we resume half of the fibers and flush their
@@ -150,7 +150,7 @@ void ThreadWaiter::wake() {
 }
 
 void ThreadWaiter::run(std::span<ScriptRequest> requests) {
-  if (is_away()) return;
+  if (is_down()) return;
   Group group(requests);
   bool is_first = false;
   {

@@ -27,7 +27,7 @@ class Transport {
  public:
   virtual ~Transport() = default;
   virtual void run(std::span<ScriptRequest> requests) = 0;
-  virtual bool is_away() const = 0;
+  virtual bool is_down() const = 0;
   virtual Micros now() const = 0;
 };
 
@@ -48,7 +48,7 @@ class FiberWaiter {
   ScriptPipeline& pipeline() { return pipeline_; }
 
   // Whether every request would fail immediately.
-  bool is_away() const { return pipeline_.is_away(); }
+  bool is_down() const { return pipeline_.is_down(); }
 
   // The FiberWaiter of this thread, if the caller is on one of its fibers.
   static FiberWaiter* here();
@@ -76,7 +76,7 @@ class ThreadWaiter {
   // Wakes the thread for one iteration.
   void wake();
   // Whether every request would fail immediately.
-  bool is_away() const { return pipeline_.is_away(); }
+  bool is_down() const { return pipeline_.is_down(); }
   // Blocks. Not from the thread itself.
   void run(std::span<ScriptRequest> requests);
 

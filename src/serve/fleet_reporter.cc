@@ -140,7 +140,7 @@ server::observe::FleetView FleetReporter::view() {
   server::observe::FleetView out{
       .store = base::redis::to_string(store_.options().target),
       .prefix = store_.options().pipeline.prefix,
-      .is_up = !state.is_away && pipelines.connects > 0 && !membership.is_barred(),
+      .is_up = !state.is_down && pipelines.connects > 0 && !membership.is_barred(),
       .has_joined = membership.has_joined(),
       .share_of = store_.nodes(),
       .since = redis::steady_now() - std::max(state.since, membership.began()),
@@ -255,7 +255,7 @@ std::optional<std::string> refuse_to_join(fleet::FleetStore& store) {
   const Micros until = redis::steady_now() + kWaitMax;
   const auto is_known = [&] {
     return membership.has_joined() || membership.is_barred() || !membership.refusal().empty() ||
-           store.totals().is_away();
+           store.totals().is_down();
   };
   while (!is_known() && redis::steady_now() < until) std::this_thread::sleep_for(std::chrono::milliseconds{1});
   if (!membership.is_barred()) return {};
