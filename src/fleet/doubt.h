@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fleet/script_call.h"
+#include "weir/result.h"
 #include "weir/verdict.h"
 
 namespace weir::fleet {
@@ -46,8 +47,9 @@ class Doubt {
   const std::string& id() const { return id_; }
   std::int64_t undoes_us() const { return undoes_us_; }
 
-  // The epochs when this node booked its charges: what UnsyncedCharges::doubt() returned. Only before decide().
+  // The epochs when this node booked its charges: what UnsyncedCharges::doubt() returned.
   void set_epoch(std::string_view name, const Limit& limit, std::uint64_t epoch) {
+    WEIR_ASSERT(!is_decided_);
     for (Part& part : parts_) {
       if (part.name == name && part.limit == limit) part.epoch = epoch;
     }

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "weir/result.h"
+
 namespace weir::fleet {
 
 template <class Key, class Value, class Hash>
@@ -41,6 +43,7 @@ class FlatMap {
     if ((entries_.size() + 1) * 2 > slots_.size()) grow();
     entries_.push_back({key, std::move(value)});
     put({tag_of(key), static_cast<std::uint32_t>(entries_.size())});
+    WEIR_ASSERT(entries_.size() * 2 <= slots_.size());
     return {&entries_.back().value, true};
   }
   bool erase(const Key& key) {
@@ -112,7 +115,7 @@ class FlatMap {
   }
 
   std::deque<Entry> entries_;
-  std::vector<Slot> slots_;  // size is a power of two; at most half of them in use
+  std::vector<Slot> slots_;  // size is a power of two
 };
 
 }  // namespace weir::fleet

@@ -25,7 +25,6 @@ Booking booking_of(const ScriptRequest& request) {
   return request.doubt ? Booking(*request.doubt) : Booking(Booking::unsynced);
 }
 
-// Call it after the charge has been booked.
 void decide(const ScriptRequest& request, bool is_granted) {
   if (request.doubt) request.doubt->decide(is_granted);
 }

@@ -16,6 +16,7 @@
 
 #include "base/fleet_counts.h"
 #include "weir/clock.h"
+#include "weir/result.h"
 
 namespace weir::fleet {
 
@@ -41,6 +42,7 @@ class PipelineTotals {
     const std::lock_guard lock(mutex_);
     const bool was_down = open_ > 0;
     open_ += more;
+    WEIR_ASSERT(open_ >= 0);
     is_down_.store(open_ > 0, std::memory_order_relaxed);
     if (!why.empty()) note(why, now);
     if (was_down == (open_ > 0)) return;
@@ -51,6 +53,7 @@ class PipelineTotals {
   void leave(int fewer) {
     const std::lock_guard lock(mutex_);
     open_ -= fewer;
+    WEIR_ASSERT(open_ >= 0);
     is_down_.store(open_ > 0, std::memory_order_relaxed);
   }
   // Records the reason of a failure.

@@ -55,6 +55,7 @@ Terms terms_of(const Limit& limit) {
 // Keys that are not read with the others.
 bool is_behind(char mark) { return mark == redis_mark(Algorithm::sliding_log) || mark == kForgetMark; }
 bool has_id(What what) { return what == What::acquire || what == What::release; }
+bool has_decisions(What what) { return what != What::undo && what != What::forget; }
 bool has_one_ticket(What what) { return what == What::once || what == What::write_back; }
 bool has_tickets(What what) { return what == What::reserve || what == What::commit; }
 bool is_same(const Limit* a, const Limit* b) { return a == b || (a != nullptr && b != nullptr && *a == *b); }
@@ -107,6 +108,7 @@ void ScriptCall::clear() {
 
 // Each request leads to its copy by `next`, until the copies are chained as the requests were.
 void ScriptCall::replace(std::span<ScriptRequest* const> requests, std::span<ScriptRequest* const> copies) {
+  WEIR_ASSERT(requests.size() == requests_ && copies.size() == requests_);
   for (std::size_t i = 0; i < requests.size(); ++i) requests[i]->next = copies[i];
   for (ScriptRequest* const copy : copies) {
     if (copy->next != nullptr) copy->next = copy->next->next;
@@ -168,6 +170,8 @@ std::size_t ScriptCall::use(std::size_t key) {
 }
 
 bool ScriptCall::add(ScriptRequest& request) {
+  WEIR_ASSERT(!has_decisions(request.what) || request.decisions.size() == request.charges.size());
+  WEIR_ASSERT(request.what != What::commit || request.reserved.size() == request.charges.size());
   if (!fits(request)) return false;
   ++requests_;
   decisions_ += request.charges.size();
@@ -203,6 +207,7 @@ bool ScriptCall::add(ScriptRequest& request) {
     const std::string_view subject = is_named ? request.ticket_subject : subject_of(request.charges[0].key);
     use(place_of(kTicketMark, subject, ticket_, nullptr));
   }
+  WEIR_ASSERT(keys_.size() <= kScriptKeysMax);
   items_.push_back(&request);
   return true;
 }
@@ -406,6 +411,7 @@ std::span<const std::string_view> ScriptCall::words(std::int64_t deadline_us, st
       if (key.number == 0 && is_behind(key.mark) == is_last) append_key(key, ++number, 0, now_us);
     }
   }
+  WEIR_ASSERT(number == keys_.size() && words_.size() == 1 + keys_.size());
   for (ScriptRequest* const item : items_) {
     if (!item->is_run && !item->is_with_runs) append_item(*item);
   }
@@ -493,7 +499,7 @@ Result<void> ScriptCall::read_item(ScriptRequest& request, std::span<const std::
                    : ruling == kRepeated ? Ruling::repeated
                    : ruling == kMissing  ? Ruling::missing
                                          : Ruling::denied;
-  if (request.what == What::undo || request.what == What::forget) return {};
+  if (!has_decisions(request.what)) return {};
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (short_of(kFields + 1) && (request.what == What::commit || short_of(kFields))) return does_not_fit();
     request.decisions[i] = decision_of(take(kFields), charges[i].limit);

@@ -72,13 +72,13 @@ struct ScriptRequest {
   };
 
   What what = What::charge;
-  std::span<const Charge> charges{};   // each key once; in a cluster, of one subject
-  std::string_view id{};               // of the request, the reservation or the permits
-  Micros lasts{0};                     // once, reserve, write_back
-  std::string_view ticket_subject{};   // write_back: several in one call may share an id; empty: that of the first key
-  std::int64_t charged_us = 0;         // undo: a time of Redis's clock
-  std::span<Decision> decisions{};     // one element per charge
-  std::span<std::int64_t> reserved{};  // commit: one element per charge
+  std::span<const Charge> charges{};  // each key once; in a cluster, of one subject
+  std::string_view id{};              // of the request, the reservation or the permits
+  Micros lasts{0};                    // once, reserve, write_back
+  std::string_view ticket_subject{};  // write_back: several in one call may share an id; empty: that of the first key
+  std::int64_t charged_us = 0;        // undo: a time of Redis's clock
+  std::span<Decision> decisions{};
+  std::span<std::int64_t> reserved{};  // commit
   bool may_split = false;              // if its keys are on two servers, it fails at once, and is sent in parts
   bool is_tied = false;                // goes in the same call as the next request, right before it
 
@@ -141,7 +141,7 @@ class ScriptCall {
   std::size_t requests() const { return requests_; }
   std::size_t keys() const { return keys_.size(); }
   void clear();
-  // Copies take the place of all requests that were added, in that order: their caller no longer waits.
+  // Copies take the place of the requests, in the order of add(): their caller no longer waits.
   void replace(std::span<ScriptRequest* const> requests, std::span<ScriptRequest* const> copies);
 
   // words()

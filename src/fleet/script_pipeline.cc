@@ -108,6 +108,7 @@ void ScriptPipeline::close() {
     call->script.clear();  // a reply that comes after this finds no request
     for (ScriptRequest* const request : std::exchange(call->requests, {})) finish(*request, State::failed);
   }
+  WEIR_ASSERT(in_flight_ == 0);
 }
 
 int ScriptPipeline::slot_of(std::string_view subject) const {
@@ -175,6 +176,7 @@ void ScriptPipeline::count_failed(int slot) {
 }
 
 bool ScriptPipeline::submit(ScriptRequest& request, Requester& requester, Micros now) {
+  WEIR_ASSERT(!request.charges.empty());
   now_ = std::max(now_, now);
   request.requester = &requester;
   request.is_retried = request.is_alone = request.is_torn = false;
@@ -200,8 +202,10 @@ void ScriptPipeline::enqueue(ScriptRequest& request) {
 }
 
 void ScriptPipeline::finish(ScriptRequest& request, State state) {
+  Server& server = this->server(request.server);
+  WEIR_ASSERT(in_flight_ > 0 && server.requests > 0);
   --in_flight_;
-  --server(request.server).requests;
+  --server.requests;
   request.state = state;
   ++(state == State::answered ? counts_.answered : state == State::failed ? counts_.failed : counts_.refused);
   request.requester->on_done(request);
@@ -275,6 +279,7 @@ void ScriptPipeline::send_from(Place& place, int slot, bool more_comes) {
       first = std::min(first, request.deadline);
       last = std::max(last, request.deadline);
     }
+    WEIR_ASSERT(!call.requests.empty());
     count_sharers(call.requests);
     ++place.calls;
     ++counts_.calls;
@@ -342,6 +347,7 @@ void ScriptPipeline::on_reply(std::uint64_t tag, const redis::Reply& reply) {
   if (tag >= kProbes) return on_probe(tag - kProbes, reply);
   Call& call = *calls_[tag];
   Place& place = places_[call.slot];
+  WEIR_ASSERT(place.calls > 0 && !call.is_given_up);
   --place.calls;
   if (!place.waiting.empty() && !std::exchange(place.is_ready, true)) ready_.push_back(call.slot);
   if (reply.is_ok()) {
@@ -355,6 +361,7 @@ void ScriptPipeline::on_reply(std::uint64_t tag, const redis::Reply& reply) {
 // A reply that arrived after its requests have failed, or the end of its connection.
 void ScriptPipeline::on_late(std::uint64_t tag, const redis::Reply& reply) {
   Call& call = *calls_[tag];
+  WEIR_ASSERT(call.is_given_up);
   bool is_done = false, is_refused = false;
   if (reply.is_ok() && reply.value == nullptr) {
     const auto read = call.script.read(reply.integers);

@@ -36,6 +36,7 @@ class FiberWaiter::Waiting final : public Requester {
   }
 
   void on_done(ScriptRequest&) override {
+    WEIR_ASSERT(left_ > 0 && fiber_ != nullptr);
     if (--left_ == 0) waiter_.ready_.push_back(fiber_);
   }
 
@@ -120,7 +121,10 @@ void FiberWaiter::close() {
 struct ThreadWaiter::Group final : public Requester {
   explicit Group(std::span<ScriptRequest> asked) : requests(asked) {}
 
-  void on_done(ScriptRequest&) override { --left; }
+  void on_done(ScriptRequest&) override {
+    WEIR_ASSERT(left > 0);
+    --left;
+  }
 
   const std::span<ScriptRequest> requests;
   std::size_t left = 0;  // in flight
@@ -150,6 +154,7 @@ void ThreadWaiter::wake() {
 }
 
 void ThreadWaiter::run(std::span<ScriptRequest> requests) {
+  WEIR_ASSERT(std::this_thread::get_id() != thread_.get_id());
   if (is_down()) return;
   Group group(requests);
   bool is_first = false;

@@ -77,7 +77,7 @@ class ThreadWaiter {
   void wake();
   // Whether every request would fail immediately.
   bool is_down() const { return pipeline_.is_down(); }
-  // Blocks. Not from the thread itself.
+  // Blocks.
   void run(std::span<ScriptRequest> requests);
 
  private:

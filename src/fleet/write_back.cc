@@ -80,6 +80,7 @@ void WriteBacks::count_waiting() { waiting_.store(again_.size() + parts_.size())
 void WriteBacks::send_again(WriteBack batch, const SharedTicket& shared) {
   const std::lock_guard lock(mutex_);
   if (shared.id && shared.count > 1) {
+    WEIR_ASSERT(shared.place < shared.count);
     std::vector<Part>& parts = parts_[*shared.id];
     parts.push_back({std::move(batch), shared.place});
     if (parts.size() < shared.count) return count_waiting();
@@ -114,6 +115,7 @@ void WriteBacks::finish(WriteBack batch, const Reply& reply, Micros now) {
     }
     return;
   }
+  WEIR_ASSERT(reply.decisions.size() == batch.unsynced.size());
   const KeyMemory::Asked asked = memory_.begin(now);
   for (std::size_t i = 0; i < batch.unsynced.size(); ++i) {
     const UnsyncedCharge& charge = batch.unsynced[i];

@@ -46,6 +46,7 @@ Client::Client(base::redis::Target target, ClientOptions options) : shared_(std:
 }
 
 Client::~Client() {
+  WEIR_ASSERT(!is_running_);
   for (const auto& node : nodes_) {
     if (node != nullptr) node->end();
   }
@@ -184,10 +185,12 @@ void Client::turn_parked() {
 }
 
 void Client::flush(Micros now) {
+  WEIR_ASSERT(!std::exchange(is_running_, true));
   shared_.now = now;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i] != nullptr) nodes_[i]->flush();
   }
+  is_running_ = false;
 }
 
 Micros Client::due() const {
@@ -215,6 +218,7 @@ void Client::handle_events() {
 }
 
 void Client::turn(Micros now) {
+  WEIR_ASSERT(!std::exchange(is_running_, true));
   shared_.now = now;
   handle_events();
   if (is_cluster() && !is_refreshing_ && now >= refresh_at_) begin_refresh();
@@ -224,6 +228,7 @@ void Client::turn(Micros now) {
   turn_parked();
   drop_left();
   tend_subscriptions();
+  is_running_ = false;
   flush(now);
 }
 

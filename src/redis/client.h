@@ -9,8 +9,8 @@
 //
 // It connects on connect() or at the first command, and reconnects by itself. Each command is answered exactly once:
 // by turn() or flush(), by the destructor, or by send() itself if the command cannot succeed. All times are those of
-// steady_now(). One thread may use a client. Callbacks run on that thread. They may call send(), but not turn() or
-// flush(), and must not destroy the client. Tested by client_test.cc, cluster_test.cc and sentinel_test.cc.
+// steady_now(). One thread may use a client. Callbacks run on that thread, and may call send(). Tested by
+// client_test.cc, cluster_test.cc and sentinel_test.cc.
 //
 // client.cc is shared by all layouts; cluster.cc and sentinel.cc contain what is specific to them. A command without a
 // known node, or one to retry shortly, is parked.
@@ -131,7 +131,8 @@ class Client final : private NodeHost, private Receiver {
   std::vector<std::unique_ptr<Node>> nodes_;  // null where a node has left
   std::vector<std::pair<std::string, Client::Subscriber>> subscribers_;
   std::vector<Parked> parked_;
-  bool is_kept_ = false;  // connect() was called
+  bool is_kept_ = false;     // connect() was called
+  bool is_running_ = false;  // in turn() or flush(), whose callbacks must not call them
   Micros reconnected_at_{INT64_MIN / 2};
   std::size_t next_any_ = 0;
 

@@ -97,6 +97,7 @@ void Node::load_scripts() {
 }
 
 void Node::on_greeting(const Command& entry, const resp::Value& value) {
+  WEIR_ASSERT(greetings_left_ > 0);
   --greetings_left_;
   if (entry.purpose == Purpose::hello && is_error(value)) on_hello_error(value);
   if (is_lost_) return;

@@ -4,6 +4,7 @@
 // from there, so no command needs an allocation of its own. One thread may use it. Tested by queue_test.cc.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -14,6 +15,7 @@
 
 #include "redis/command.h"
 #include "resp/writer.h"
+#include "weir/result.h"
 
 namespace weir::redis {
 
@@ -31,10 +33,14 @@ class Ring {
     (*this)[size_++] = std::move(item);
   }
   void pop_front() {
+    WEIR_ASSERT(size_ > 0);
     first_ = (first_ + 1) & (items_.size() - 1);
     --size_;
   }
-  void resize_down(std::size_t size) { size_ = size; }
+  void resize_down(std::size_t size) {
+    WEIR_ASSERT(size <= size_);
+    size_ = size;
+  }
   void clear() { first_ = size_ = 0; }
 
  private:
@@ -42,9 +48,10 @@ class Ring {
     std::vector<T> larger(items_.empty() ? 16 : items_.size() * 2);
     for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
     items_ = std::move(larger);
+    WEIR_ASSERT(std::has_single_bit(items_.size()));
     first_ = 0;
   }
-  std::vector<T> items_;  // size is a power of two
+  std::vector<T> items_;
   std::size_t first_ = 0, size_ = 0;
 };
 
@@ -79,6 +86,7 @@ class Queue {
   }
   void pop() {
     head_ += entries_.front().bytes;
+    WEIR_ASSERT(head_ <= buffer_.size());
     if (sent_ < head_) sent_ = head_;
     entries_.pop_front();
     if (head_ == buffer_.size()) {
@@ -100,17 +108,22 @@ class Queue {
   std::string_view unsent() const { return std::string_view(buffer_).substr(sent_); }
   bool has_unsent() const { return sent_ < buffer_.size(); }
   bool is_front_sent() const { return !entries_.empty() && sent_ > head_; }
-  void note_sent(std::size_t size) { sent_ += size; }
+  void note_sent(std::size_t size) {
+    sent_ += size;
+    WEIR_ASSERT(sent_ <= buffer_.size());
+  }
 
-  // Calls visit(entry, command, was_sent) for each command. `visit` must not change the queue.
+  // Calls visit(entry, command, was_sent) for each command.
   template <class Visit>
   void for_each(const Visit& visit) {
+    const std::size_t end = buffer_.size();
     std::size_t at = head_;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       Command& entry = entries_[i];
       visit(entry, std::string_view(buffer_).substr(at, entry.bytes), sent_ > at);
       at += entry.bytes;
     }
+    WEIR_ASSERT(at == end && buffer_.size() == end);  // `visit` has not changed the queue
   }
 
   // Removes commands that were answered before any of their bytes was sent.
@@ -126,6 +139,7 @@ class Queue {
       }
       from += entry.bytes;
     }
+    WEIR_ASSERT(sent_ <= to);
     entries_.resize_down(kept);
     buffer_.resize(to);
   }
