@@ -8,6 +8,7 @@
 #include <chrono>
 #include <iterator>
 
+#include "base/fnv.h"
 #include "weir/clock.h"
 
 namespace weir::algorithm {
@@ -79,10 +80,8 @@ Window window_of(CalendarUnit unit, const Zone& zone, std::int64_t now_us) {
 Window Calendar::window_at(std::int64_t now_us) const { return window_of(unit_, zone_, now_us); }
 
 std::int64_t Calendar::make_tag(CalendarUnit unit, std::string_view zone_name) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
-  mix(static_cast<unsigned char>(unit));
-  for (const char c : zone_name) mix(static_cast<unsigned char>(c));
+  const char unit_byte = static_cast<char>(unit);
+  const std::uint64_t hash = base::fnv1a_64(zone_name, base::fnv1a_64({&unit_byte, 1}));
   return 1 + static_cast<std::int64_t>(hash % ((std::uint64_t{1} << 31) - 1));
 }
 

@@ -6,18 +6,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/fnv.h"
+
 namespace weir::base {
 
 // Never 0. `limit` distinguishes the limits of one rule.
 inline std::uint64_t family_of(std::string_view rule, std::string_view limit) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&hash](std::string_view bytes) {
-    for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  };
-  add(rule);
-  add(std::string_view("\0", 1));
-  add(limit);
-  return hash | 1;
+  return fnv1a_64(limit, fnv1a_64({"\0", 1}, fnv1a_64(rule))) | 1;
 }
 
 }  // namespace weir::base

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fnv.h"
 #include "base/key_part.h"
 #include "base/key_space.h"
 #include "base/text.h"
@@ -81,8 +82,7 @@ inline std::string_view subject_of(std::string_view key) {
 
 // The 14-bit number in the hash tag: FNV-1a, folded.
 constexpr std::uint32_t redis_tag(std::string_view subject) {
-  std::uint32_t hash = 2'166'136'261u;
-  for (const char c : subject) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619u;
+  const std::uint32_t hash = base::fnv1a_32(subject);
   return (hash ^ hash >> 14 ^ hash >> 28) & 0x3fff;
 }
 

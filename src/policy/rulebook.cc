@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/fnv.h"
 #include "base/nearest.h"
 #include "base/sha256.h"
 #include "policy/dimension.h"
@@ -81,8 +82,7 @@ std::span<const PathHit> in_order(const PathHits& found, std::array<PathHit, kSm
 }  // namespace
 
 std::uint64_t key_mark(std::string_view key) {
-  std::uint64_t mark = 0xcbf29ce484222325;
-  for (const char c : key) mark = (mark ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  std::uint64_t mark = base::fnv1a_64(key);
   mark ^= mark >> 32;
   mark *= 0x9e3779b97f4a7c15;
   return mark ^ mark >> 29;

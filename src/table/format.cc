@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/fnv.h"
 #include "table/arena.h"
 
 namespace weir::table {
@@ -211,11 +212,9 @@ void set_clock(Header& header, const ClockReading& reading) {
 }
 
 std::uint64_t checksum_of(const Header& header) {
-  unsigned char bytes[offsetof(Header, checksum)];
+  char bytes[offsetof(Header, checksum)];
   std::memcpy(bytes, &header, sizeof(bytes));
-  std::uint64_t sum = 0xcbf29ce484222325;  // FNV-1a: against accidents, not against attackers
-  for (const unsigned char byte : bytes) sum = (sum ^ byte) * 0x100000001b3;
-  return sum;
+  return base::fnv1a_64({bytes, sizeof(bytes)});
 }
 
 Result<Geometry> check_header(const Header& header, std::uint64_t file_bytes, std::uint32_t oldest) {
