@@ -10,6 +10,7 @@ target_compile_options(weir_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -W
                                             -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(weir_flags INTERFACE -Wno-string-conversion)  # WEIR_ASSERT(!"why this cannot be")
+  target_compile_options(weir_flags INTERFACE -Wthread-safety)  # checks base/mutex.h
   # Lets ccache reuse a precompiled header, whenever it was built.
   target_compile_options(weir_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
   if(WEIR_SANITIZE MATCHES "address")
