@@ -7,10 +7,10 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <random>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/siphash.h"
 
 namespace weir::plans {
@@ -111,42 +111,42 @@ std::uint64_t random_word() {
 struct PlanCache::Part {
   explicit Part(std::size_t entries) : index(entries) {}
 
-  mutable std::mutex mutex;  // guards all members
-  int waiting = 0;
-  Index index;
-  std::array<std::vector<Entry*>, kRings> rings;
-  std::array<std::size_t, kRings> hands{};
+  mutable base::Mutex mutex;
+  int waiting GUARDED_BY(mutex) = 0;
+  Index index GUARDED_BY(mutex);
+  std::array<std::vector<Entry*>, kRings> rings GUARDED_BY(mutex);
+  std::array<std::size_t, kRings> hands GUARDED_BY(mutex){};
   std::condition_variable answered;
-  std::map<std::string, std::string, std::less<>>
-      accepted;  // the last accepted texts of subjects whose current text is refused
+  // The last accepted texts of subjects whose current text is refused.
+  std::map<std::string, std::string, std::less<>> accepted GUARDED_BY(mutex);
 
   // Records whether the new text is refused. Returns true if that changes what was accepted.
-  bool judge(Entry& entry, std::string_view text, bool is_accepted) {
+  bool judge(Entry& entry, std::string_view text, bool is_accepted) REQUIRES(mutex) {
     if (!is_accepted && !entry.is_refused && !entry.text.empty()) accepted.emplace(entry.subject, entry.text);
     const bool was_refused = std::exchange(entry.is_refused, !is_accepted);
     if (is_accepted && was_refused) accepted.erase(entry.subject);
     return is_accepted && (was_refused || entry.text != text);
   }
-  const std::string& accepted_of(const Entry& entry) const {
+  const std::string& accepted_of(const Entry& entry) const REQUIRES(mutex) {
     static const std::string kNothing;
     if (!entry.is_refused) return entry.text;
     const auto before = accepted.find(entry.subject);
     return before == accepted.end() ? kNothing : before->second;
   }
 
-  void enter(Entry& entry) {
+  void enter(Entry& entry) REQUIRES(mutex) {
     std::vector<Entry*>& ring = rings[entry.ring()];
     entry.place = ring.size();
     ring.push_back(&entry);
   }
   // The ring's last entry takes the free place, so a walk from the end to the beginning sees every entry.
-  void leave(const Entry& entry) {
+  void leave(const Entry& entry) REQUIRES(mutex) {
     std::vector<Entry*>& ring = rings[entry.ring()];
     ring[entry.place] = ring.back();
     ring[entry.place]->place = entry.place;
     ring.pop_back();
   }
-  Entry& to_push_out() {
+  Entry& to_push_out() REQUIRES(mutex) {
     const std::size_t without = rings[kWithoutRow].size();
     const Ring which = rings[kWithRow].empty() || without * kWithoutRowShare > index.size() ? kWithoutRow : kWithRow;
     std::vector<Entry*>& ring = rings[which];
@@ -175,10 +175,20 @@ PlanCache::Place PlanCache::place_of(std::string_view subject) const {
   return {*parts_[both.high & (parts_.size() - 1)], both.low};
 }
 
+void PlanCache::push_one_out(Part& part) REQUIRES(part.mutex) {
+  Entry& out = part.to_push_out();
+  if (out.is_pending) pending_.fetch_sub(1, std::memory_order_relaxed);
+  part.leave(out);
+  if (out.is_refused) part.accepted.erase(out.subject);
+  part.index.remove(out);
+  size_.fetch_sub(1, std::memory_order_relaxed);
+  evicted_.fetch_add(1, std::memory_order_relaxed);
+}
+
 PlanTerms PlanCache::find(std::string_view subject, bool& wants_lookup) {
   const auto [part, hash] = place_of(subject);
   const std::uint32_t tick = tick_.load(std::memory_order_relaxed);
-  const std::lock_guard lock(part.mutex);
+  const base::MutexLock lock(part.mutex);
   Entry* const found = part.index.find(subject, hash);
   if (found == nullptr) {
     if (is_full() && part.index.size() > 0) push_one_out(part);
@@ -206,19 +216,9 @@ PlanTerms PlanCache::find(std::string_view subject, bool& wants_lookup) {
   return terms;
 }
 
-void PlanCache::push_one_out(Part& part) {
-  Entry& out = part.to_push_out();
-  if (out.is_pending) pending_.fetch_sub(1, std::memory_order_relaxed);
-  part.leave(out);
-  if (out.is_refused) part.accepted.erase(out.subject);
-  part.index.remove(out);
-  size_.fetch_sub(1, std::memory_order_relaxed);
-  evicted_.fetch_add(1, std::memory_order_relaxed);
-}
-
 void PlanCache::not_queued(std::string_view subject) {
   const auto [part, hash] = place_of(subject);
-  const std::lock_guard lock(part.mutex);
+  const base::MutexLock lock(part.mutex);
   if (Entry* const found = part.index.find(subject, hash)) found->is_queued = false;
 }
 
@@ -226,14 +226,14 @@ PlanCache::Waited PlanCache::wait(std::string_view subject, Micros most) {
   const Place at = place_of(subject);
   Waited waited = Waited::not_at_all;
   // Look up again each time, because the subject may be evicted while we wait.
-  const auto is_over = [&] {
+  const auto is_over = [&]() REQUIRES(at.part.mutex) {
     const Entry* const found = at.part.index.find(subject, at.hash);
     if (found == nullptr || (found->is_pending && !found->is_queued)) return true;
     if (found->is_pending) return false;
     waited = Waited::known;
     return true;
   };
-  std::unique_lock lock(at.part.mutex);
+  base::MutexLock lock(at.part.mutex);
   ++at.part.waiting;
   const bool ended = at.part.answered.wait_for(lock, most, is_over);
   --at.part.waiting;
@@ -242,7 +242,7 @@ PlanCache::Waited PlanCache::wait(std::string_view subject, Micros most) {
 
 bool PlanCache::is_same(std::string_view subject, std::string_view text, Mark mark) {
   const auto [part, hash] = place_of(subject);
-  const std::lock_guard lock(part.mutex);
+  const base::MutexLock lock(part.mutex);
   Entry* const found = part.index.find(subject, hash);
   if (found == nullptr || found->is_pending || found->text != text || found->mark.era != mark.era) return false;
   found->mark.reading = mark.reading;
@@ -256,7 +256,7 @@ bool PlanCache::keep(std::string_view subject, std::string_view text, const Kept
   if (terms != nullptr && !terms->instead.empty()) instead = std::make_shared<const std::string>(terms->instead);
   {
     const auto [part, hash] = place_of(subject);
-    const std::lock_guard lock(part.mutex);
+    const base::MutexLock lock(part.mutex);
     if (Entry* const found = part.index.find(subject, hash)) {
       Entry& entry = *found;
       if (part.judge(entry, text, terms != nullptr)) edits_.fetch_add(1, std::memory_order_relaxed);
@@ -290,7 +290,7 @@ bool PlanCache::next(Walk& walk, std::size_t most, std::vector<Seen>& seen) cons
     const Part& part = *parts_[walk.part];
     for (; walk.ring < kRings; ++walk.ring, walk.left = SIZE_MAX) {
       if (seen.size() >= enough) return true;
-      const std::lock_guard lock(part.mutex);
+      const base::MutexLock lock(part.mutex);
       // Walk subjects with a row first. One that gains a row meanwhile may be missed, but it was just looked up.
       const std::vector<Entry*>& ring = part.rings[kRings - 1 - walk.ring];
       walk.left = std::min(walk.left, ring.size());

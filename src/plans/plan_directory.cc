@@ -11,12 +11,12 @@
 #include <deque>
 #include <exception>
 #include <future>
-#include <mutex>
 #include <new>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/nearest.h"
 #include "plans/plan_cache.h"
 #include "plans/plan_memory.h"
@@ -86,7 +86,7 @@ struct PlanDirectory::Impl {
 
   // Not during a full read, and not before the first one is complete: a partial state must not replace a complete one.
   void remember(Moment moment) {
-    const std::lock_guard lock(memory_mutex);
+    const base::MutexLock lock(memory_mutex);
     if (is_retired) return;
     if (options.memory.empty() || !reader.was_read() || cache.edits() == remembered_edits) return;
     const Micros now = clock.now();
@@ -146,7 +146,7 @@ struct PlanDirectory::Impl {
     std::vector<std::string> batch;
     bool is_more = false;
     {
-      const std::lock_guard lock(work_mutex);
+      const base::MutexLock lock(work_mutex);
       for (; !wanted.empty() && batch.size() < reader.at_once(); wanted.pop_front()) {
         batch.push_back(std::move(wanted.front()));
       }
@@ -182,7 +182,7 @@ struct PlanDirectory::Impl {
         waiting_pays.store(true, std::memory_order_relaxed);
         return done;
       }
-      const std::lock_guard lock(work_mutex);
+      const base::MutexLock lock(work_mutex);
       wanted.insert(batch.size() == 1 ? wanted.end() : wanted.begin(), batch.begin(), batch.end());
       return done;
     } catch (const std::exception&) {
@@ -195,7 +195,7 @@ struct PlanDirectory::Impl {
     for (;;) {
       std::function<void()> job;
       {
-        const std::lock_guard lock(work_mutex);
+        const base::MutexLock lock(work_mutex);
         if (jobs.empty()) return;
         job = std::move(jobs.front());
         jobs.pop_front();
@@ -207,7 +207,7 @@ struct PlanDirectory::Impl {
   void judge_if_new() {
     std::function<Result<JudgedRow>(const PlanRow&)> by;
     {
-      const std::lock_guard lock(work_mutex);
+      const base::MutexLock lock(work_mutex);
       if (!has_new_judge) return;
       by = judge;
       has_new_judge = false;
@@ -215,7 +215,7 @@ struct PlanDirectory::Impl {
     try {
       reader.judge_by(std::move(by), clock.now());
     } catch (const std::exception&) {
-      const std::lock_guard lock(work_mutex);
+      const base::MutexLock lock(work_mutex);
       has_new_judge = true;  // some rows are judged already, which does no harm
       throw;
     }
@@ -227,7 +227,7 @@ struct PlanDirectory::Impl {
     waiting_pays.store(true, std::memory_order_relaxed);
     bool is_back = false;
     {
-      const std::lock_guard lock(state_mutex);
+      const base::MutexLock lock(state_mutex);
       is_up = true;
       error.clear();
       is_back = std::exchange(is_away_told, false);
@@ -240,7 +240,7 @@ struct PlanDirectory::Impl {
     waiting_pays.store(false, std::memory_order_relaxed);
     bool is_news = false;
     {
-      const std::lock_guard lock(state_mutex);
+      const base::MutexLock lock(state_mutex);
       is_news = !is_away_told || error != why.message;
       is_up = false;
       is_away_told = true;
@@ -252,7 +252,7 @@ struct PlanDirectory::Impl {
 
   void note_contact() {
     const Micros now = clock.now();
-    const std::lock_guard lock(state_mutex);
+    const base::MutexLock lock(state_mutex);
     contact_at = now;
     lookups = reader.lookups();
     changes = reader.changes();
@@ -265,7 +265,7 @@ struct PlanDirectory::Impl {
   void want(std::string_view subject) {
     bool is_first = false, is_taken = false;
     {
-      const std::lock_guard lock(work_mutex);
+      const base::MutexLock lock(work_mutex);
       is_first = wanted.empty();
       is_taken = wanted.size() < kWantedMax;
       if (is_taken) wanted.emplace_back(subject);
@@ -290,7 +290,7 @@ struct PlanDirectory::Impl {
   Result<T> ask(Ask question) {
     std::promise<Result<T>> answer;
     {
-      const std::lock_guard lock(work_mutex);
+      const base::MutexLock lock(work_mutex);
       jobs.push_back([&] {
         // The caller waits, so always answer. This message fits into a string's inline buffer.
         Result<T> said = fail(ErrorCode::exhausted, "out of memory");
@@ -309,11 +309,11 @@ struct PlanDirectory::Impl {
   }
 
   bool is_stopping() {
-    const std::lock_guard lock(work_mutex);
+    const base::MutexLock lock(work_mutex);
     return stopping;
   }
   std::string last_error() const {
-    const std::lock_guard lock(state_mutex);
+    const base::MutexLock lock(state_mutex);
     return error;
   }
   void wake_all() {
@@ -335,21 +335,26 @@ struct PlanDirectory::Impl {
   std::string memory_error;  // already reported
   Micros pause_max{kPauseFirst};
 
-  std::mutex memory_mutex;  // guards the file and is_retired
-  bool is_retired = false;
+  base::Mutex memory_mutex;  // guards the file, too
+  bool is_retired GUARDED_BY(memory_mutex) = false;
 
-  std::mutex work_mutex;  // guards the thread's work queue
-  std::deque<std::string> wanted;
-  std::deque<std::function<void()>> jobs;
-  std::function<Result<JudgedRow>(const PlanRow&)> judge;
-  bool has_new_judge = true, stopping = false;
+  base::Mutex work_mutex;  // for the thread's work queue
+  std::deque<std::string> wanted GUARDED_BY(work_mutex);
+  std::deque<std::function<void()>> jobs GUARDED_BY(work_mutex);
+  std::function<Result<JudgedRow>(const PlanRow&)> judge GUARDED_BY(work_mutex);
+  bool has_new_judge GUARDED_BY(work_mutex) = true;
+  bool stopping GUARDED_BY(work_mutex) = false;
 
-  mutable std::mutex state_mutex;  // guards what the thread reports
+  mutable base::Mutex state_mutex;  // for what the thread reports
   std::condition_variable was_read;
-  bool is_up = false, is_read = false, is_away_told = false;
-  std::string error = "not connected yet";
-  Micros contact_at;
-  std::uint64_t failures = 0, lookups = 0, changes = 0;
+  bool is_up GUARDED_BY(state_mutex) = false;
+  bool is_read GUARDED_BY(state_mutex) = false;
+  bool is_away_told GUARDED_BY(state_mutex) = false;
+  std::string error GUARDED_BY(state_mutex) = "not connected yet";
+  Micros contact_at GUARDED_BY(state_mutex);
+  std::uint64_t failures GUARDED_BY(state_mutex) = 0;
+  std::uint64_t lookups GUARDED_BY(state_mutex) = 0;
+  std::uint64_t changes GUARDED_BY(state_mutex) = 0;
 
   std::atomic<bool> waiting_pays{true};  // false after a wait without an answer, or while the database is down
   std::atomic<std::uint64_t> waits{0}, waits_in_vain{0};
@@ -366,7 +371,7 @@ PlanDirectory::PlanDirectory(std::unique_ptr<PlanSource> source, PlanDirectoryOp
 
 PlanDirectory::~PlanDirectory() {
   {
-    const std::lock_guard lock(impl_->work_mutex);
+    const base::MutexLock lock(impl_->work_mutex);
     impl_->stopping = true;
   }
   impl_->wake_all();
@@ -402,7 +407,7 @@ bool PlanDirectory::wait(std::string_view subject) noexcept {
 
 void PlanDirectory::judge_by(std::function<Result<JudgedRow>(const PlanRow&)> judge) {
   {
-    const std::lock_guard lock(impl_->work_mutex);
+    const base::MutexLock lock(impl_->work_mutex);
     impl_->judge = std::move(judge);
     impl_->has_new_judge = true;
   }
@@ -410,12 +415,12 @@ void PlanDirectory::judge_by(std::function<Result<JudgedRow>(const PlanRow&)> ju
 }
 
 bool PlanDirectory::wait_until_read(Micros most) {
-  std::unique_lock lock(impl_->state_mutex);
-  return impl_->was_read.wait_for(lock, most, [&] { return impl_->is_read; });
+  base::MutexLock lock(impl_->state_mutex);
+  return impl_->was_read.wait_for(lock, most, [&]() REQUIRES(impl_->state_mutex) { return impl_->is_read; });
 }
 
 void PlanDirectory::retire() {
-  const std::lock_guard lock(impl_->memory_mutex);
+  const base::MutexLock lock(impl_->memory_mutex);
   impl_->is_retired = true;
 }
 
@@ -423,7 +428,7 @@ PlanStatus PlanDirectory::status() const {
   PlanStatus status;
   const Micros now = impl_->clock.now();
   {
-    const std::lock_guard lock(impl_->state_mutex);
+    const base::MutexLock lock(impl_->state_mutex);
     status.is_up = impl_->is_up;
     status.error = impl_->error;
     status.age = std::max(now - impl_->contact_at, Micros{0});

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/nearest.h"
 
 namespace weir::plans {
@@ -46,10 +46,10 @@ std::string_view password_in(std::string_view url) {
 // PQconnectStart looks up host names, and blocks for as long as the resolver likes. So it runs on a thread of its
 // own, which is abandoned if it takes too long.
 struct Opening {
-  std::mutex mutex;  // guards the members below
+  base::Mutex mutex;
   std::condition_variable done;
-  PGconn* connection = nullptr;
-  bool is_abandoned = false;
+  PGconn* connection GUARDED_BY(mutex) = nullptr;
+  bool is_abandoned GUARDED_BY(mutex) = false;
 };
 
 void ignore(void*, const char*) {}  // discards what libpq would write to stderr
@@ -64,7 +64,7 @@ PGconn* start_by(const std::string& url, nanoseconds most) {
   const auto opening = std::make_shared<Opening>();
   std::thread([opening, url] {
     PGconn* const connection = start(url);
-    const std::lock_guard lock(opening->mutex);
+    const base::MutexLock lock(opening->mutex);
     if (opening->is_abandoned) {
       PQfinish(connection);
     } else {
@@ -72,8 +72,8 @@ PGconn* start_by(const std::string& url, nanoseconds most) {
       opening->done.notify_all();
     }
   }).detach();
-  std::unique_lock lock(opening->mutex);
-  opening->done.wait_for(lock, most, [&] { return opening->connection != nullptr; });
+  base::MutexLock lock(opening->mutex);
+  opening->done.wait_for(lock, most, [&]() REQUIRES(opening->mutex) { return opening->connection != nullptr; });
   opening->is_abandoned = true;
   return opening->connection;
 }

@@ -17,7 +17,7 @@ void Refusals::refuse(std::string_view subject, std::string_view message, Micros
   PlanEvent event{PlanEvent::Kind::refused_row, std::string(subject), std::string(message)};
   bool is_told = false;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ++total_;
     const auto before = std::ranges::find(last_, subject, &PlanEvent::subject);
     const bool is_new = before == last_.end() || before->message != message;
@@ -36,7 +36,7 @@ void Refusals::refuse(std::string_view subject, std::string_view message, Micros
 }
 
 void Refusals::accept(std::string_view subject) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto before = std::ranges::find(last_, subject, &PlanEvent::subject);
   if (before != last_.end()) last_.erase(before);
 }
@@ -44,7 +44,7 @@ void Refusals::accept(std::string_view subject) {
 void Refusals::tell_the_rest(Micros now) {
   std::uint64_t untold = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (untold_ == 0 || now - since_ < kTellingPeriod) return;
     untold = std::exchange(untold_, 0);
     since_ = now;
@@ -57,12 +57,12 @@ void Refusals::tell_the_rest(Micros now) {
 }
 
 std::vector<PlanEvent> Refusals::last() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return {last_.begin(), last_.end()};
 }
 
 std::uint64_t Refusals::total() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return total_;
 }
 

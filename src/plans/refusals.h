@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "plans/plan_directory.h"
 #include "weir/clock.h"
 
@@ -32,11 +32,11 @@ class Refusals {
 
  private:
   const Tell tell_;
-  mutable std::mutex mutex_;  // guards the members below
-  std::deque<PlanEvent> last_;
-  std::uint64_t total_ = 0, untold_ = 0;
-  std::size_t told_ = 0;  // since since_
-  Micros since_{0};
+  mutable base::Mutex mutex_;
+  std::deque<PlanEvent> last_ GUARDED_BY(mutex_);
+  std::uint64_t total_ GUARDED_BY(mutex_) = 0, untold_ GUARDED_BY(mutex_) = 0;
+  std::size_t told_ GUARDED_BY(mutex_) = 0;  // since since_
+  Micros since_ GUARDED_BY(mutex_){0};
 };
 
 }  // namespace weir::plans

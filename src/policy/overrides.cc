@@ -2,7 +2,6 @@
 #include "policy/overrides.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "base/family.h"
@@ -64,11 +63,11 @@ const Overrides::Set* Overrides::known(std::uint32_t number, std::string_view te
 
 std::span<const BookLimit> Overrides::find(const Rule& rule, std::uint32_t number, std::string_view text) {
   {
-    const std::shared_lock lock(mutex_);
+    const base::ReadLock lock(mutex_);
     if (const Set* set = known(number, text)) return set->book;
   }
   auto made = make(rule, number, text);
-  const std::unique_lock lock(mutex_);
+  const base::WriteLock lock(mutex_);
   if (const Set* set = known(number, text)) return set->book;
   if (size_ >= kOverridesMax) return {};
   ++size_;

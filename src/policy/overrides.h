@@ -9,11 +9,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/text_map.h"
 #include "policy/reader.h"
 #include "weir/policy.h"
@@ -45,13 +45,13 @@ class Overrides {
   struct Set;
   using Sets = base::TextMap<std::unique_ptr<const Set>>;
 
-  const Set* known(std::uint32_t number, std::string_view text) const;
+  const Set* known(std::uint32_t number, std::string_view text) const REQUIRES_SHARED(mutex_);
   std::unique_ptr<const Set> make(const Rule& rule, std::uint32_t number, std::string_view text) const;
 
   const Reader::Compile compile_;
-  mutable std::shared_mutex mutex_;  // guards the members below
-  std::map<std::uint32_t, Sets> sets_;
-  std::size_t size_ = 0;
+  mutable base::SharedMutex mutex_;
+  std::map<std::uint32_t, Sets> sets_ GUARDED_BY(mutex_);
+  std::size_t size_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weir::policy
