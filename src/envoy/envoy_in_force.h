@@ -12,12 +12,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "envoy/envoy_rules.h"
 
 namespace weir::envoy {
@@ -55,7 +55,7 @@ class EnvoyTally {
 
   // Returns the counters of this name. Their address never changes.
   EnvoyCounts& counts(std::string_view domain, std::string_view descriptor, Name name) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const auto known = series_.find(std::pair(domain, descriptor));
     if (known != series_.end()) return known->second;
     const bool has_room = series_.size() < kEnvoySeriesMax && (name == Name::of_file || values_ < kEnvoyValueSeriesMax);
@@ -65,7 +65,7 @@ class EnvoyTally {
   }
 
   std::vector<EnvoySeries> all() const {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     std::vector<EnvoySeries> out;
     for (const auto& [name, counts] : series_) {
       EnvoySeries& one = out.emplace_back(EnvoySeries{.domain = name.first, .descriptor = name.second});
@@ -81,9 +81,9 @@ class EnvoyTally {
     bool operator()(const Views& a, const Views& b) const { return a < b; }
   };
 
-  mutable std::mutex mutex_;  // guards the members below, but not the counters
-  std::map<std::pair<std::string, std::string>, EnvoyCounts, Less> series_;
-  std::size_t values_ = 0;
+  mutable base::Mutex mutex_;  // does not guard the counters in series_
+  std::map<std::pair<std::string, std::string>, EnvoyCounts, Less> series_ GUARDED_BY(mutex_);
+  std::size_t values_ GUARDED_BY(mutex_) = 0;
 };
 
 struct EnvoyView {
@@ -103,7 +103,7 @@ class EnvoyInForce {
       }
     }
     std::shared_ptr<const EnvoyView> old;  // freed after the lock is released
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     old.swap(replaced_);
     replaced_ = view_;
     next.is_lifted = view_->is_lifted;
@@ -111,7 +111,7 @@ class EnvoyInForce {
   }
 
   void lift(bool is_lifted) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (view_->is_lifted == is_lifted) return;
     EnvoyView next = *view_;
     next.is_lifted = is_lifted;
@@ -122,7 +122,7 @@ class EnvoyInForce {
   void renew(std::shared_ptr<const EnvoyView>& view, std::uint64_t& version) const {
     if (version == version_.load(std::memory_order_acquire)) return;
     std::shared_ptr<const EnvoyView> newest;  // takes the old view, which is released after the lock
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     newest = view_;
     view.swap(newest);
     version = version_.load(std::memory_order_relaxed);
@@ -133,15 +133,15 @@ class EnvoyInForce {
   std::atomic<std::uint64_t> unknown_domains{0};  // requests whose domain no file defines
 
  private:
-  void store(EnvoyView next) {
+  void store(EnvoyView next) REQUIRES(mutex_) {
     view_ = std::make_shared<const EnvoyView>(std::move(next));
     version_.fetch_add(1, std::memory_order_release);
   }
 
   EnvoyTally tally_;
-  mutable std::mutex mutex_;  // guards the members below
-  std::shared_ptr<const EnvoyView> view_ = std::make_shared<const EnvoyView>();
-  std::shared_ptr<const EnvoyView> replaced_;  // the previous view
+  mutable base::Mutex mutex_;
+  std::shared_ptr<const EnvoyView> view_ GUARDED_BY(mutex_) = std::make_shared<const EnvoyView>();
+  std::shared_ptr<const EnvoyView> replaced_ GUARDED_BY(mutex_);  // the previous view
   std::atomic<std::uint64_t> version_{1};
 };
 

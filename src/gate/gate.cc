@@ -17,34 +17,36 @@ Gate::Gate(Limiter& limiter, const GateOptions& options) : impl_(std::make_uniqu
 Gate::~Gate() = default;
 
 Result<PolicyChanges> Gate::apply(Policy policy, Force force) noexcept {
-  const std::lock_guard lock(impl_->applying);
-  return impl_->apply(policy, force, impl_->plans);
+  return base::guarded([&] {
+    const base::MutexLock lock(impl_->applying);
+    return impl_->apply(policy, force, impl_->plans);
+  });
 }
 
 Result<PolicyChanges> Gate::apply(Policy policy, Force force, std::shared_ptr<Plans> plans) noexcept {
-  const std::lock_guard lock(impl_->applying);
-  return impl_->apply(policy, force, std::move(plans));
+  return base::guarded([&] {
+    const base::MutexLock lock(impl_->applying);
+    return impl_->apply(policy, force, std::move(plans));
+  });
 }
 
 Result<PolicyChanges> Gate::Impl::apply(const Policy& policy, Force force, std::shared_ptr<Plans> by) {
-  return base::guarded([&]() -> Result<PolicyChanges> {
-    auto checked = gate::validated(policy);  // a policy built by hand must pass the same checks
-    if (!checked) return fail(std::move(checked.error()));
-    auto book = make_book(*std::move(checked), by);
-    if (!book) return fail(std::move(book.error()));
-    auto in_force = rules.load();
-    PolicyChanges changes;
-    if (in_force != nullptr) changes = compare(in_force->policy(), (*book)->policy());
-    if (!changes.refused.empty() && force == Force::no) {
-      std::string message = "the change exceeds max_change; to make it anyway, pass Force::yes:";
-      for (const std::string& line : changes.refused) message += "\n  " + line;
-      return fail(ErrorCode::out_of_range, std::move(message));
-    }
-    in_force.reset();
-    rules.store(*std::move(book));
-    plans = std::move(by);
-    return changes;
-  });
+  auto checked = gate::validated(policy);  // a policy built by hand must pass the same checks
+  if (!checked) return fail(std::move(checked.error()));
+  auto book = make_book(*std::move(checked), by);
+  if (!book) return fail(std::move(book.error()));
+  auto in_force = rules.load();
+  PolicyChanges changes;
+  if (in_force != nullptr) changes = compare(in_force->policy(), (*book)->policy());
+  if (!changes.refused.empty() && force == Force::no) {
+    std::string message = "the change exceeds max_change; to make it anyway, pass Force::yes:";
+    for (const std::string& line : changes.refused) message += "\n  " + line;
+    return fail(ErrorCode::out_of_range, std::move(message));
+  }
+  in_force.reset();
+  rules.store(*std::move(book));
+  plans = std::move(by);
+  return changes;
 }
 
 Result<std::shared_ptr<const policy::Rulebook>> Gate::Impl::make_book(Policy policy, std::shared_ptr<Plans> by) {
@@ -61,7 +63,7 @@ Result<std::shared_ptr<const policy::Rulebook>> Gate::Impl::make_book(Policy pol
 
 Result<void> Gate::use_plans(std::shared_ptr<Plans> plans) noexcept {
   return base::guarded([&]() -> Result<void> {
-    const std::lock_guard lock(impl_->applying);
+    const base::MutexLock lock(impl_->applying);
     auto in_force = impl_->rules.load();
     if (in_force != nullptr) {
       auto book = impl_->make_book(in_force->policy(), plans);

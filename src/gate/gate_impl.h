@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 
 #include "algorithm/binding.h"
 #include "base/guarded.h"
+#include "base/mutex.h"
 #include "base/random_id.h"
 #include "gate/snapshot.h"
 #include "policy/rulebook.h"
@@ -67,8 +67,8 @@ struct Gate::Impl {
 
   Limiter& limiter;
   gate::Snapshot<policy::Rulebook> rules;
-  std::mutex applying;  // serializes changes; guards plans
-  std::shared_ptr<Plans> plans;
+  base::Mutex applying;  // serializes changes
+  std::shared_ptr<Plans> plans GUARDED_BY(applying);
   const KeyNames names;
   const std::string name_secret;
   usage::Tally tally;
@@ -81,7 +81,7 @@ struct Gate::Impl {
   // The bill of a request, and the answer as far as the rules alone decide it.
   Result<void> begin(const std::shared_ptr<const policy::Rulebook>& book, const Request& request, policy::Bill& bill,
                      Answer& answer);
-  Result<PolicyChanges> apply(const Policy& policy, Force force, std::shared_ptr<Plans> by);
+  Result<PolicyChanges> apply(const Policy& policy, Force force, std::shared_ptr<Plans> by) REQUIRES(applying);
   Result<std::shared_ptr<const policy::Rulebook>> make_book(Policy policy, std::shared_ptr<Plans> by);
   // Charges a denied request to the rules with `count_denied`.
   Result<void> charge_denied(const policy::Bill& bill, const Answer& answer);

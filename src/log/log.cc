@@ -16,11 +16,11 @@
 #include <cstddef>
 #include <cstdlib>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "log/log_line.h"
 
 namespace weir::log {
@@ -59,19 +59,18 @@ class Log {
 
   void add(const LogLine& line) {
     std::string text = write_log_line(line, format_);
-    std::unique_lock lock(mutex_);
-    if (is_stuck_ || queue_.size() >= kQueueMax) return drop();
-    queue_.push_back(std::move(text));
-    if (has_writer_) {
-      changed_.notify_one();
-    } else {
-      write_queue(lock);
+    {
+      const base::MutexLock lock(mutex_);
+      if (is_stuck_ || queue_.size() >= kQueueMax) return drop();
+      queue_.push_back(std::move(text));
+      if (has_writer_) return changed_.notify_one();
     }
+    write_queue();
   }
 
   void start(LogFormat format) {
     open_stderr_if_closed();
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     format_ = format == LogFormat::text && is_journal() ? LogFormat::journal : format;
     if (is_stuck_ || has_writer_) return;
     has_writer_ = true;
@@ -80,11 +79,11 @@ class Log {
   }
 
   void stop() {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (!has_writer_) return;
     is_ending_ = true;
     changed_.notify_one();
-    if (ended_.wait_for(lock, kFlushMax, [&] { return !has_writer_; })) return;
+    if (ended_.wait_for(lock, kFlushMax, [&]() REQUIRES(mutex_) { return !has_writer_; })) return;
     is_stuck_ = true;
     dropped += queue_.size();
     queue_.clear();
@@ -99,18 +98,20 @@ class Log {
 
  private:
   void run() {
-    std::unique_lock lock(mutex_);
-    while (!is_ending_ || !queue_.empty()) {
-      write_queue(lock);
-      if (!is_ending_) changed_.wait(lock, [&] { return is_ending_ || !queue_.empty(); });
+    for (;;) {
+      write_queue();
+      base::MutexLock lock(mutex_);
+      while (!is_ending_ && queue_.empty()) changed_.wait(lock);
+      if (!queue_.empty()) continue;
+      has_writer_ = false;
+      return ended_.notify_all();
     }
-    has_writer_ = false;
-    ended_.notify_all();
   }
 
   // Writes all queued lines. The lock is released while a line is written.
-  void write_queue(std::unique_lock<std::mutex>& lock) {
+  void write_queue() {
     bool goes_through = true;
+    base::MutexLock lock(mutex_);
     while (!queue_.empty() || (goes_through && unreported_ > 0)) {
       std::string line;
       if (!queue_.empty()) {
@@ -142,7 +143,7 @@ class Log {
 
   // Returns false if it could not write everything; the next line then starts on a new line.
   bool write_all(std::string_view text) {
-    const std::lock_guard lock(writing_);
+    const base::MutexLock lock(writing_);
     std::string whole;
     if (is_torn_) text = whole.append("\n").append(text);
     std::size_t done = 0;
@@ -163,14 +164,14 @@ class Log {
 
   std::atomic<LogFormat> format_{LogFormat::text};
   std::atomic<std::uint64_t> unreported_{0};  // dropped lines that are not reported yet
-  std::mutex writing_;                        // guards is_torn_ and stderr
-  bool is_torn_ = false;
-  std::mutex mutex_;  // guards the rest
+  base::Mutex writing_;                       // guards stderr, too
+  bool is_torn_ GUARDED_BY(writing_) = false;
+  base::Mutex mutex_;
   std::condition_variable changed_, ended_;
-  std::deque<std::string> queue_;
-  bool has_writer_ = false;
-  bool is_ending_ = false;
-  bool is_stuck_ = false;  // the writer hung in a write when it was stopped
+  std::deque<std::string> queue_ GUARDED_BY(mutex_);
+  bool has_writer_ GUARDED_BY(mutex_) = false;
+  bool is_ending_ GUARDED_BY(mutex_) = false;
+  bool is_stuck_ GUARDED_BY(mutex_) = false;  // the writer hung in a write when it was stopped
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ bool Ledger::hide(DayAccounts& accounts) const {
 void Ledger::learn(std::uint32_t number, std::string_view rule) {
   if (!is_on()) return;
   {
-    const std::lock_guard lock(books_);
+    const base::MutexLock lock(books_);
     if (number >= names_.size()) names_.resize(number + 1);
     if (names_[number] == rule) return;
     if (names_[number].empty()) {
@@ -93,10 +93,10 @@ void Ledger::learn(std::uint32_t number, std::string_view rule) {
     }
   }
   for (Stripe& stripe : *stripes_) {
-    const std::lock_guard lock(stripe.writing);
+    const TurnLock lock(stripe.writing);
     enter(stripe);
   }
-  const std::lock_guard lock(books_);
+  const base::MutexLock lock(books_);
   names_[number] = rule;
   for (auto& [number_of_day, day] : days_) day.rules.clear();
 }
@@ -105,14 +105,14 @@ void Ledger::add(std::span<const Line> lines, Micros now) noexcept {
   const std::int64_t day = now / kDay;
   try {
     Stripe& stripe = (*stripes_)[base::stripe_of_this_thread()];
-    const std::lock_guard lock(stripe.writing);
+    const TurnLock lock(stripe.writing);
     if (stripe.day != day) {
       enter(stripe);
       stripe.day = day;
     }
     for (const Line& line : lines) put(stripe, line);
   } catch (const std::exception&) {
-    const std::lock_guard counting(books_);
+    const base::MutexLock counting(books_);
     ++lost_;
   }
   if (close_before_.load(std::memory_order_relaxed) == 0) return;
@@ -125,7 +125,7 @@ void Ledger::add(std::span<const Line> lines, Micros now) noexcept {
 void Ledger::put(Stripe& stripe, const Line& line) {
   if (stripe.slots == nullptr) stripe.slots = std::make_unique<Slots>();
   if (line.subject.size() > kIdBytes) {
-    const std::lock_guard lock(books_);
+    const base::MutexLock lock(books_);
     return enter_line(open(stripe.day), line);
   }
   Slots& slots = *stripe.slots;
@@ -150,11 +150,10 @@ void Ledger::put(Stripe& stripe, const Line& line) {
   slot.sums = line.sums;
 }
 
-// Call with the stripe's lock. What cannot be entered for lack of memory is lost, because nothing may be entered
-// twice.
+// What cannot be entered for lack of memory is lost, because nothing may be entered twice.
 void Ledger::enter(Stripe& stripe) {
   if (stripe.used == 0) return;
-  const std::lock_guard lock(books_);
+  const base::MutexLock lock(books_);
   Slots& slots = *stripe.slots;
   std::span<const std::uint16_t> used = std::span(slots.used).first(std::exchange(stripe.used, 0));
   for (const std::uint16_t at : used) slots.slots[at].mark = 0;
@@ -245,7 +244,7 @@ void Ledger::forget(std::int64_t number) {
 void Ledger::close_before(std::int64_t number) {
   std::vector<std::pair<std::int64_t, std::shared_ptr<const Sheet>>> closing;
   {
-    const std::lock_guard lock(books_);
+    const base::MutexLock lock(books_);
     for (auto& [day_number, day] : days_) {
       if (day_number >= number || day.text != nullptr) continue;
       if (day.sheet != nullptr) {
@@ -257,7 +256,7 @@ void Ledger::close_before(std::int64_t number) {
   }
   for (const auto& [day_number, sheet] : closing) {
     auto text = std::make_shared<const std::string>(to_text(sheet->copy()));
-    const std::lock_guard lock(books_);
+    const base::MutexLock lock(books_);
     const auto day = days_.find(day_number);
     if (day == days_.end() || day->second.closing != sheet) continue;
     day->second.text = std::move(text);
@@ -267,12 +266,12 @@ void Ledger::close_before(std::int64_t number) {
 
 void Ledger::enter_all(Micros now) {
   for (Stripe& stripe : *stripes_) {
-    const std::lock_guard lock(stripe.writing);
+    const TurnLock lock(stripe.writing);
     enter(stripe);
   }
   close_before((now - kLate) / kDay);
   const std::int64_t today = now / kDay;
-  const std::lock_guard lock(books_);
+  const base::MutexLock lock(books_);
   const auto kept = static_cast<std::int64_t>(std::max<std::size_t>(options_.days, 1));
   while (!days_.empty() && days_.begin()->first <= today - kept) forget(days_.begin()->first);
 }
@@ -282,7 +281,7 @@ std::vector<DayAccounts> Ledger::days(std::int64_t from, std::int64_t to) const 
   std::vector<std::shared_ptr<const std::string>> texts;
   std::vector<std::shared_ptr<const Sheet>> closing;
   {
-    const std::lock_guard lock(books_);
+    const base::MutexLock lock(books_);
     for (auto day = days_.lower_bound(from); day != days_.end() && day->first <= to; ++day) {
       if (day->second.text != nullptr) {
         texts.push_back(day->second.text);
@@ -305,7 +304,7 @@ Result<void> Ledger::take(std::string text, Micros now) {
   if (!accounts) return fail(std::move(accounts.error()));
   const bool was_in_clear = hide(*accounts);
   if (was_in_clear) text = to_text(*accounts);
-  const std::lock_guard lock(books_);
+  const base::MutexLock lock(books_);
   if (days_.count(accounts->day) > 0) return fail(ErrorCode::invalid_argument, "its day is already loaded");
   if (accounts->day >= now / kDay) {
     open(accounts->day).sheet->take(*accounts);
@@ -326,7 +325,7 @@ std::vector<SavedUsage> Ledger::unsaved(Micros now) {
   };
   std::vector<Unsaved> found;
   {
-    const std::lock_guard lock(books_);
+    const base::MutexLock lock(books_);
     for (const auto& [number, day] : days_) {
       if (day.version == day.saved) continue;
       Unsaved& one = found.emplace_back(Unsaved{{number, {}, day.version, {}}, {}, day.closing, day.text});
@@ -344,13 +343,13 @@ std::vector<SavedUsage> Ledger::unsaved(Micros now) {
 }
 
 void Ledger::saved(std::int64_t number, std::uint64_t version) {
-  const std::lock_guard lock(books_);
+  const base::MutexLock lock(books_);
   const auto day = days_.find(number);
   if (day != days_.end()) day->second.saved = version;
 }
 
 UsageStats Ledger::stats() const {
-  const std::lock_guard lock(books_);
+  const base::MutexLock lock(books_);
   UsageStats out{.places = options_.subjects, .days = days_.size(), .evicted = evicted_before_, .lost = lost_};
   for (const auto& [number, day] : days_) {
     if (day.sheet == nullptr) continue;

@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/stripe.h"
 #include "usage/accounts.h"
 #include "usage/sheet.h"
@@ -87,21 +87,25 @@ class Ledger {
     std::array<Slot, kSlots> slots;
   };
   // Half the price of a mutex without contention. Only readers, or a seventeenth thread, contend for it.
-  class Turn {
+  class CAPABILITY("mutex") Turn {
    public:
-    void lock() {
+    void lock() ACQUIRE() {
       while (is_taken_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
     }
-    void unlock() { is_taken_.store(false, std::memory_order_release); }
+    void unlock() RELEASE() { is_taken_.store(false, std::memory_order_release); }
 
    private:
     std::atomic<bool> is_taken_{false};
   };
+  struct SCOPED_CAPABILITY TurnLock : std::unique_lock<Turn> {
+    explicit TurnLock(Turn& turn) ACQUIRE(turn) : unique_lock(turn) {}
+    ~TurnLock() RELEASE() = default;
+  };
   struct alignas(64) Stripe {
-    Turn writing;  // guards the rest; locked before books_
-    std::int64_t day = 0;
-    std::size_t used = 0;
-    std::unique_ptr<Slots> slots{};
+    Turn writing;  // locked before books_
+    std::int64_t day GUARDED_BY(writing) = 0;
+    std::size_t used GUARDED_BY(writing) = 0;
+    std::unique_ptr<Slots> slots GUARDED_BY(writing){};
   };
   struct Day {
     std::unique_ptr<Sheet> sheet{};             // null: the day is closed
@@ -111,25 +115,25 @@ class Ledger {
     std::uint64_t version = 0, saved = 0;
   };
 
-  void put(Stripe& stripe, const Line& line);
-  void enter(Stripe& stripe);
-  void enter_line(Day& day, const Line& line);
-  void enter_slots(Day& day, const Slots& slots, std::span<const std::uint16_t> used);
-  std::uint32_t sheet_rule(Day& day, std::uint32_t rule) const;
-  Day& open(std::int64_t day);
-  void close_before(std::int64_t day);  // call without any lock
-  void forget(std::int64_t day);
+  void put(Stripe& stripe, const Line& line) REQUIRES(stripe.writing) EXCLUDES(books_);
+  void enter(Stripe& stripe) REQUIRES(stripe.writing) EXCLUDES(books_);
+  void enter_line(Day& day, const Line& line) REQUIRES(books_);
+  void enter_slots(Day& day, const Slots& slots, std::span<const std::uint16_t> used) REQUIRES(books_);
+  std::uint32_t sheet_rule(Day& day, std::uint32_t rule) const REQUIRES(books_);
+  Day& open(std::int64_t day) REQUIRES(books_);
+  void close_before(std::int64_t day) EXCLUDES(books_);
+  void forget(std::int64_t day) REQUIRES(books_);
 
   const UsageOptions options_;
   const bool hides_subjects_;
   const std::uint64_t secret_;
   std::unique_ptr<std::array<Stripe, base::kStripes>> stripes_;
 
-  mutable std::mutex books_;        // guards what follows
-  std::vector<std::string> names_;  // of rules, by number
-  std::map<std::int64_t, Day> days_;
-  std::uint64_t evicted_before_ = 0;  // of deleted sheets
-  std::uint64_t lost_ = 0;
+  mutable base::Mutex books_;
+  std::vector<std::string> names_ GUARDED_BY(books_);  // of rules, by number
+  std::map<std::int64_t, Day> days_ GUARDED_BY(books_);
+  std::uint64_t evicted_before_ GUARDED_BY(books_) = 0;  // of deleted sheets
+  std::uint64_t lost_ GUARDED_BY(books_) = 0;
 
   std::atomic<std::int64_t> close_before_{0};  // days before this one to close; 0: none
 };

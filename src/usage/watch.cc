@@ -77,7 +77,7 @@ void Watch::put(Generation& generation, const Met& met, std::uint32_t weight) co
 
 void Watch::add(std::span<const Met> met, std::uint32_t weight, Micros now) noexcept {
   Stripe& stripe = (*stripes_)[base::stripe_of_this_thread()];
-  const std::lock_guard lock(stripe.writing);
+  const base::MutexLock lock(stripe.writing);
   try {
     Generation& at = generation(stripe, now);
     for (const Met& one : met) put(at, one, weight);
@@ -95,13 +95,12 @@ void Watch::add_many(std::uint32_t rule, std::span<const Charge> charges, std::s
   Stripe& stripe = (*stripes_)[base::stripe_of_this_thread()];
   Sampler sampler = load(stripe);
   sampler.begin(now);
-  std::unique_lock lock(stripe.writing, std::defer_lock);
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if (charges[i].cost <= 0 || !answers[i]) continue;
     const std::uint32_t weight = sampler.weigh();
     if (weight == 0) continue;
     try {
-      if (!lock.owns_lock()) lock.lock();
+      const base::MutexLock lock(stripe.writing);
       put(generation(stripe, now), {rule, key_to_show(charges[i]), !answers[i]->allowed}, weight);
     } catch (const std::exception&) {  // out of memory: the event is not watched
     }
@@ -120,7 +119,7 @@ std::vector<Watch::Found> Watch::find(TopBy by, Micros now) const {
   std::map<std::uint32_t, std::uint64_t> own_floors;  // beyond the floors of the shared sketches
   std::uint64_t shared_floors = 0;
   for (Stripe& stripe : *stripes_) {
-    const std::lock_guard lock(stripe.writing);
+    const base::MutexLock lock(stripe.writing);
     for (const Generation& at : stripe.generations) {
       if (at.number < number_of(now) - 1 || at.number > number_of(now)) continue;
       const auto sketch = [&](std::size_t i) -> const Sketch& {
@@ -166,7 +165,7 @@ Micros Watch::covers(Micros now) const {
 std::size_t Watch::bytes() const {
   std::size_t sum = sizeof *stripes_;
   for (Stripe& stripe : *stripes_) {
-    const std::lock_guard lock(stripe.writing);
+    const base::MutexLock lock(stripe.writing);
     for (const Generation& at : stripe.generations) sum += at.places.size() + at.pairs.size() * sizeof(Pair);
   }
   return sum;

@@ -13,12 +13,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/stripe.h"
 #include "usage/space_saving.h"
 #include "weir/rule_counts.h"
@@ -118,14 +118,14 @@ class Watch {
     std::atomic<std::int64_t> second{0};  // the sampler's
     std::atomic<std::uint32_t> seen{0}, skip{0};
     std::atomic<std::uint64_t> noise{0x9e3779b97f4a7c15};
-    std::mutex writing;  // guards the rest
-    std::array<Generation, 2> generations{};
+    base::Mutex writing;
+    std::array<Generation, 2> generations GUARDED_BY(writing){};
   };
 
   static std::int64_t number_of(Micros now) { return now / kGeneration; }
   static Sampler load(const Stripe& stripe);
   static void store(Stripe& stripe, const Sampler& sampler);
-  static Generation& generation(Stripe& stripe, Micros now);
+  static Generation& generation(Stripe& stripe, Micros now) REQUIRES(stripe.writing);
   void put(Generation& generation, const Met& met, std::uint32_t weight) const;
 
   const std::uint64_t secret_;
