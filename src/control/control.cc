@@ -51,7 +51,7 @@ Control::Control(Limiter& limiter, Gate& gate, ControlOptions options)
 }
 
 Result<void> Control::start() {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   if (auto opened = journal_.open(options_.changes, options_.shared); !opened) return opened;
   if (!journal_.dropped().empty())
     log::log(log::LogLevel::warn, "dropped the damaged last line of the changes file", {{"error", journal_.dropped()}});
@@ -68,7 +68,7 @@ Result<void> Control::start() {
   }
   auto done = refresh();
   if (!done) return fail(std::move(done.error()));
-  const std::lock_guard status_lock(status_mutex_);
+  const base::MutexLock status_lock(status_mutex_);
   status_.last_reload.at = status_.last_ok_at = limiter_.now();
   return {};
 }
@@ -183,7 +183,7 @@ void Control::put_envoy(const Found& found, EnvoyLoaded loaded) {
   for (const std::string& warning : loaded.warnings)
     log::log(log::LogLevel::warn, "Envoy setting without effect", {{"where", warning}});
   {
-    const std::lock_guard status_lock(status_mutex_);
+    const base::MutexLock status_lock(status_mutex_);
     status_.envoy = found.envoy.path;
     status_.envoy_domains = loaded.rules == nullptr ? 0 : loaded.rules->domains();
     status_.envoy_limits = loaded.rules == nullptr ? 0 : loaded.rules->rules().size();
@@ -220,7 +220,7 @@ Result<std::vector<std::string>> Control::take_files(Found found) {
 }
 
 Result<std::vector<std::string>> Control::reload(ReloadWhen when) {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   Found found = find_files();
   if (when == ReloadWhen::if_changed && found.mark == seen_) return std::vector<std::string>{};
@@ -233,7 +233,7 @@ Result<std::vector<std::string>> Control::reload(ReloadWhen when) {
 // Asks without the lock, so that no caller waits for a fleet that does not answer.
 Result<SharedChanges::Lines> Control::look_at_shared() const {
   if (options_.shared == nullptr) return SharedChanges::Lines{};
-  std::unique_lock lock(changing_);
+  base::MutexLock lock(changing_);
   const std::uint64_t agreed = journal_.agreed();
   lock.unlock();
   return options_.shared->since(agreed);
@@ -249,13 +249,13 @@ void Control::count_own_changes() {
   const std::vector<Change>& changes = journal_.changes();
   const auto is_own = [agreed = journal_.agreed()](const Change& change) { return change.id > agreed; };
   const auto own = options_.shared == nullptr ? 0 : std::ranges::count_if(changes, is_own);
-  const std::lock_guard status_lock(status_mutex_);
+  const base::MutexLock status_lock(status_mutex_);
   status_.own_changes = static_cast<std::size_t>(own);
 }
 
 void Control::tick() {
   const auto seen = look_at_shared();
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   const auto caught = journal_.catch_up(seen);
   log_notes();
   // An outage causes varying messages, so only another kind of failure is logged again.
@@ -285,7 +285,7 @@ void Control::update_status(const Next& next, bool is_changed) {
   log::set_log_level(next.log_level);
   const std::size_t active = active_changes();
   const std::string hash = is_changed ? base::hex(base::sha256(to_yaml(next.policy))) : std::string();
-  const std::lock_guard status_lock(status_mutex_);
+  const base::MutexLock status_lock(status_mutex_);
   if (is_changed) {
     status_.hash = hash;
     status_.rules = next.policy.rules.size();
@@ -301,7 +301,7 @@ void Control::update_status(const Next& next, bool is_changed) {
 void Control::log_reload(const Result<std::vector<std::string>>& result, Micros now) {
   std::uint64_t waits_for = 0;
   {
-    const std::lock_guard status_lock(status_mutex_);
+    const base::MutexLock status_lock(status_mutex_);
     status_.last_reload = {static_cast<bool>(result), now, result ? "" : result.error().message};
     if (result) status_.last_ok_at = now;
     ++(result ? status_.reloads_ok : status_.reloads_failed);

@@ -13,13 +13,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "control/change.h"
 #include "control/envoy_files.h"
 #include "control/journal.h"
@@ -167,25 +167,25 @@ class Control {
 
   Result<void> refuse_without_rules() const;
   Result<void> refuse_without_store() const;
-  Result<Policy> parse_applicable(std::string_view text) const;
-  Policy base() const;
+  Result<Policy> parse_applicable(std::string_view text) const REQUIRES(changing_);
+  Policy base() const REQUIRES(changing_);
   Result<Next> next_of(const std::vector<Change>& changes, const std::optional<Policy>& file) const;
   Result<void> try_out(const Policy& policy) const;
-  Result<void> try_applying(std::string_view text) const;
-  Result<Made> make(Journal::Lock lock, Change change);
-  Result<Made> make(Change change, std::optional<Micros> lasts = {});
-  Result<std::vector<std::string>> install(const Next& next);
+  Result<void> try_applying(std::string_view text) const REQUIRES(changing_);
+  Result<Made> make(Journal::Lock lock, Change change) REQUIRES(changing_);
+  Result<Made> make(Change change, std::optional<Micros> lasts = {}) REQUIRES(changing_);
+  Result<std::vector<std::string>> install(const Next& next) REQUIRES(changing_);
   const std::string& file_name() const { return options_.file.empty() ? options_.envoy.path : options_.file; }
-  Found find_files();
-  Result<std::vector<std::string>> take_files(Found found);
-  void put_envoy(const Found& found, EnvoyLoaded loaded);
-  Result<std::vector<std::string>> refresh();
-  void update_status(const Next& next, bool is_changed);
-  void log_notes();
-  void count_own_changes();
-  Result<SharedChanges::Lines> look_at_shared() const;
+  Found find_files() REQUIRES(changing_);
+  Result<std::vector<std::string>> take_files(Found found) REQUIRES(changing_);
+  void put_envoy(const Found& found, EnvoyLoaded loaded) REQUIRES(changing_);
+  Result<std::vector<std::string>> refresh() REQUIRES(changing_);
+  void update_status(const Next& next, bool is_changed) REQUIRES(changing_);
+  void log_notes() REQUIRES(changing_);
+  void count_own_changes() REQUIRES(changing_);
+  Result<SharedChanges::Lines> look_at_shared() const EXCLUDES(changing_);
   void log_reload(const Result<std::vector<std::string>>& result, Micros now);
-  std::size_t active_changes() const;
+  std::size_t active_changes() const REQUIRES(changing_);
 
   Limiter& limiter_;
   Gate& gate_;
@@ -193,19 +193,19 @@ class Control {
   const ControlOptions options_;
   PlanDesk plans_;
 
-  mutable std::mutex changing_;  // guards what follows, and serializes changes
-  Journal journal_;
-  std::optional<Policy> file_;  // the last valid one
-  std::string seen_;            // the mark of the files when they were last read
-  std::string parsed_mark_;     // of the text that was last parsed, valid or not
-  Result<Policy> parsed_{};
-  std::optional<Micros> next_end_;            // of the changes in effect
-  std::uint64_t in_force_reading_ = 0;        // the journal's readings() that are in effect
-  std::optional<ErrorCode> journal_failure_;  // the last logged failure
-  std::string refresh_error_;                 // the last logged error
+  mutable base::Mutex changing_;  // serializes changes
+  Journal journal_ GUARDED_BY(changing_);
+  std::optional<Policy> file_ GUARDED_BY(changing_);  // the last valid one
+  std::string seen_ GUARDED_BY(changing_);            // the mark of the files when they were last read
+  std::string parsed_mark_ GUARDED_BY(changing_);     // of the text that was last parsed, valid or not
+  Result<Policy> parsed_ GUARDED_BY(changing_){};
+  std::optional<Micros> next_end_ GUARDED_BY(changing_);            // of the changes in effect
+  std::uint64_t in_force_reading_ GUARDED_BY(changing_) = 0;        // the journal's readings() that are in effect
+  std::optional<ErrorCode> journal_failure_ GUARDED_BY(changing_);  // the last logged failure
+  std::string refresh_error_ GUARDED_BY(changing_);                 // the last logged error
 
-  mutable std::mutex status_mutex_;  // guards status_; always locked last
-  ControlStatus status_;
+  mutable base::Mutex status_mutex_;  // always locked last
+  ControlStatus status_ GUARDED_BY(status_mutex_);
 };
 
 // Parses how long a change is in effect: `10min`, `1h`, `7 days`; up to ten years.

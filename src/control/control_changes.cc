@@ -71,7 +71,7 @@ Result<Made> Control::make(Change change, std::optional<Micros> lasts) {
 Result<Made> Control::make(Journal::Lock lock, Change change) {
   change.at = limiter_.now() / kSecond * kSecond;
   change.id = journal_.next_id();
-  auto next = [&] {
+  auto next = [&]() REQUIRES(changing_) {
     const Journal::Proposal proposal(journal_, change);
     return next_of(journal_.changes(), file_);
   }();
@@ -118,7 +118,7 @@ Result<Policy> Control::parse_applicable(std::string_view text) const {
 }
 
 Result<Made> Control::apply_policy(std::string_view text, Force force, const Author& by) {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   auto policy = parse_applicable(text);
   if (!policy) return fail(std::move(policy.error()));
   auto held = journal_.lock();
@@ -135,7 +135,7 @@ Result<Made> Control::apply_policy(std::string_view text, Force force, const Aut
 
 Result<Made> Control::set_mode(std::string_view rule, std::string_view mode, std::optional<Micros> lasts,
                                const Author& by) {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   if (!parse_mode(mode)) {
     return fail(ErrorCode::invalid_argument, "unknown mode " + base::in_quotes(mode) + "; use enforce, shadow or off");
@@ -154,7 +154,7 @@ Result<Made> Control::set_mode(std::string_view rule, std::string_view mode, std
 }
 
 Result<Made> Control::set_kill_switch(bool on, std::optional<Micros> lasts, const Author& by) {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   return make({.by = by,
                .kind = ChangeKind::kill_switch,
@@ -164,7 +164,7 @@ Result<Made> Control::set_kill_switch(bool on, std::optional<Micros> lasts, cons
 }
 
 Result<Made> Control::change_log_level(std::string_view level, std::optional<Micros> lasts, const Author& by) {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   if (!log::log_level_of(level)) {
     return fail(ErrorCode::invalid_argument,
                 "unknown level " + base::in_quotes(level) + "; use debug, info, warn or error");
@@ -174,7 +174,7 @@ Result<Made> Control::change_log_level(std::string_view level, std::optional<Mic
 }
 
 Result<Change> Control::ban(const Request& request, Micros lasts, const Author& by, Force force) {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   auto held = journal_.lock();
   if (!held) return fail(std::move(held.error()));
@@ -204,7 +204,7 @@ Result<Change> Control::ban(const Request& request, Micros lasts, const Author& 
 }
 
 Result<bool> Control::reset(std::string_view rule, const Request& request, const std::string& what, const Author& by) {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   if (auto refused = refuse_without_rules(); !refused) return fail(std::move(refused.error()));
   // First try it on an empty limiter to find errors, so that a reset in the journal is also carried out.
   Limiter nothing(LimiterOptions{std::make_shared<ManualClock>(limiter_.now()), 1});
@@ -226,7 +226,7 @@ Result<bool> Control::reset(std::string_view rule, const Request& request, const
 }
 
 Result<Made> Control::undo(std::optional<std::uint64_t> id, const Author& by, std::uint64_t& undoes) {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   auto held = journal_.lock();
   if (!held) return fail(std::move(held.error()));
   const std::vector<Change>& changes = journal_.changes();

@@ -18,7 +18,7 @@ std::string mode_text(const Rule& rule) {
 }  // namespace
 
 ControlStatus Control::status() const {
-  const std::lock_guard status_lock(status_mutex_);
+  const base::MutexLock status_lock(status_mutex_);
   return status_;
 }
 
@@ -45,7 +45,7 @@ std::size_t Control::active_changes() const {
 }
 
 std::vector<ListedChange> Control::changes(std::size_t n) const {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   const std::vector<Change>& changes = journal_.changes();
   const auto standing = standings(changes, limiter_.now());
   const RuleNames names = names_of(gate_.policy());
@@ -59,7 +59,7 @@ std::vector<ListedChange> Control::changes(std::size_t n) const {
 
 bool Control::is_shared(std::uint64_t id) const {
   if (options_.shared == nullptr) return true;
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   return journal_.agreed() >= id;
 }
 
@@ -73,7 +73,7 @@ Policy Control::base() const {
 }
 
 std::vector<RuleView> Control::rules() const {
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   const Policy before = base();
   std::map<std::string_view, const Rule*> known;
   for (const Rule& rule : before.rules) known.emplace(rule.name, &rule);
@@ -99,7 +99,7 @@ Result<void> Control::try_applying(std::string_view text) const {
 
 Validation Control::validate(std::string_view text) const {
   Validation out;
-  const std::lock_guard lock(changing_);
+  const base::MutexLock lock(changing_);
   const auto policy = parse_applicable(text);
   const auto tried = policy ? try_applying(text) : Result<void>(fail(policy.error()));
   if (!tried) {

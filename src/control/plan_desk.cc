@@ -224,22 +224,23 @@ Result<PolicyChanges> PlanDesk::put(const Policy& policy) {
   auto applied = gate_.apply(policy, Force::yes, next);
   if (!applied) return applied;
   const auto by = std::make_shared<const Policy>(policy);
-  const bool is_judged = judges_alike(is_new ? *next_by_ : judged_by_ == nullptr ? Policy{} : *judged_by_, policy);
+  const auto judged = is_new ? next_by_ : judged_by();
+  const bool is_judged = judges_alike(judged == nullptr ? Policy{} : *judged, policy);
   if (next != nullptr && !is_judged) next->judge_by([by](const plans::PlanRow& row) { return judge_row(*by, row); });
   if (before != nullptr && before != next) before->retire();
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   directory_ = std::move(next);
   judged_by_ = by;
   return applied;
 }
 
 std::shared_ptr<plans::PlanDirectory> PlanDesk::directory() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return directory_;
 }
 
 std::shared_ptr<const Policy> PlanDesk::judged_by() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return judged_by_;
 }
 

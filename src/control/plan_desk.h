@@ -6,11 +6,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "control/change.h"
 #include "plans/plan_directory.h"
 #include "weir/gate.h"
@@ -71,9 +71,9 @@ class PlanDesk {
   const std::string folder_, memory_;
   std::shared_ptr<plans::PlanDirectory> next_;  // prepared, not in effect
   std::shared_ptr<const Policy> next_by_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::shared_ptr<plans::PlanDirectory> directory_;
-  std::shared_ptr<const Policy> judged_by_;
+  mutable base::Mutex mutex_;
+  std::shared_ptr<plans::PlanDirectory> directory_ GUARDED_BY(mutex_);
+  std::shared_ptr<const Policy> judged_by_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::control

@@ -50,6 +50,7 @@ void UsageKeeper::take(const usage::UsageFiles::File& file) {
   const auto wrong = text ? refuse_usage(*text) : std::nullopt;
   if (wrong && wrong->code != ErrorCode::out_of_range) {
     const auto aside = usage::UsageFiles::set_aside(file);
+    const base::MutexLock lock(told_);
     ++kept_.set_aside;
     return log::log(
         log::LogLevel::error, "usage file damaged, starting its day from zero",
@@ -63,9 +64,9 @@ void UsageKeeper::take(const usage::UsageFiles::File& file) {
 }
 
 void UsageKeeper::work(const std::stop_token& stop) {
-  std::mutex nothing;
+  base::Mutex nothing;
   while (!stop.stop_requested()) {
-    std::unique_lock lock(nothing);
+    base::MutexLock lock(nothing);
     waiting_.wait_for(lock, stop, options_.every, [] { return false; });
     if (!stop.stop_requested()) write();
   }
@@ -89,7 +90,7 @@ void UsageKeeper::write() {
   }
   const Micros oldest = now - kDayLong * (static_cast<std::int64_t>(options_.days) - 1);
   files_.forget_before(policy::time_text(std::max(oldest, Micros{0})).substr(0, 10));
-  const std::lock_guard lock(told_);
+  const base::MutexLock lock(told_);
   if (error.empty()) {
     kept_.written_at = now;
     if (!error_.empty()) log::log(log::LogLevel::info, "usage files are written again");
@@ -129,7 +130,7 @@ std::vector<std::string> UsageKeeper::texts_of_others() const {
 Result<UsageReport> UsageKeeper::report(const UsageQuery& query) { return gate_.usage(query, texts_of_others()); }
 
 UsageKept UsageKeeper::kept() const {
-  const std::lock_guard lock(told_);
+  const base::MutexLock lock(told_);
   return kept_;
 }
 

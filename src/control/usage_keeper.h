@@ -12,11 +12,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "usage/usage_files.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
@@ -61,9 +61,9 @@ class UsageKeeper {
   usage::UsageFiles files_;
   std::vector<std::string> dates_left_;  // days whose files must not be overwritten
 
-  mutable std::mutex told_;  // guards what follows
-  UsageKept kept_;
-  std::string error_;  // the last logged write error
+  mutable base::Mutex told_;
+  UsageKept kept_ GUARDED_BY(told_);
+  std::string error_ GUARDED_BY(told_);  // the last logged write error
   std::condition_variable_any waiting_;
   std::jthread thread_;
 };

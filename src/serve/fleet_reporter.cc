@@ -200,19 +200,19 @@ Error FleetReporter::noted_refusal(Error error, Refusal FleetReporter::*refusal,
   std::string why = "Redis refuses to " + std::string(what) + " the shared runtime changes: " + error.message;
   error.code = ErrorCode::invalid_argument;  // not transient: an operator must fix it
   error.message = why + "; " + rights(kListRights, store_.options().pipeline.prefix);
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   this->*refusal = {std::move(why), redis::steady_now()};
   return error;
 }
 
 void FleetReporter::clear(Refusal FleetReporter::*refusal) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   this->*refusal = {};
 }
 
 // Another server may have written the line since; then this server does not retry, so an old refusal is ignored.
 std::string FleetReporter::changes_error() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (const Refusal* const one : {&reading_, &writing_}) {
     if (!one->why.empty() && redis::steady_now() - one->at < kLately) return one->why;
   }

@@ -4,12 +4,12 @@
 // Any thread. Tested by tests/server/fleet_admin.sh.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/redis_health.h"
 #include "control/control.h"
 #include "control/shared_changes.h"
@@ -50,8 +50,8 @@ class FleetReporter final : public control::SharedChanges {
   std::string named_addresses() const;
 
   fleet::FleetStore& store_;
-  mutable std::mutex mutex_;  // guards what follows
-  Refusal reading_, writing_;
+  mutable base::Mutex mutex_;
+  Refusal reading_ GUARDED_BY(mutex_), writing_ GUARDED_BY(mutex_);
 };
 
 // Makes the store log events of the fleet: Redis is unavailable, or refuses something; servers use another version of

@@ -12,11 +12,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <stop_token>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "log/log.h"
 #include "server/admin/admin_service.h"
 #include "server/grpc/grpc_session.h"
@@ -180,9 +180,9 @@ class ThreadedServer final : public Server {
   // Reloads a renewed certificate by itself, and logs when keys are compacted.
   void work_every_second(const std::stop_token& stop) {
     observe::CompactionWatch compaction(limiter_.stats().compacted);
-    std::mutex mutex;
+    base::Mutex mutex;
     std::condition_variable_any stopped;
-    std::unique_lock lock(mutex);
+    base::MutexLock lock(mutex);
     while (!stopped.wait_for(lock, stop, std::chrono::seconds(1), [&] { return stop.stop_requested(); })) {
       if (certificates_) certificates_->reload_if_changed();
       observe::log_compaction(compaction, limiter_);

@@ -13,10 +13,10 @@
 #include <algorithm>
 #include <climits>
 #include <ctime>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "control/config_file.h"
 #include "log/log.h"
 
@@ -392,13 +392,13 @@ class OpenSslCertificates final : public TlsCertificates {
       : options_(std::move(options)), seen_(std::move(seen)), looked_(seen_), loaded_(std::move(loaded)) {}
 
   void reload() override {
-    const std::lock_guard one_at_a_time(reload_mutex_);
+    const base::MutexLock one_at_a_time(reload_mutex_);
     logged_error_.clear();  // an explicit reload logs its error in any case
     reload_as(look_at(options_));
   }
 
   void reload_if_changed() override {
-    const std::lock_guard one_at_a_time(reload_mutex_);
+    const base::MutexLock one_at_a_time(reload_mutex_);
     std::string now = look_at(options_);
     // A renewal writes key and certificate one after the other: wait until the files no longer change.
     const bool rests = now == std::exchange(looked_, now);
@@ -408,7 +408,7 @@ class OpenSslCertificates final : public TlsCertificates {
 
   std::unique_ptr<TlsStream> open(int socket, TlsInside inside) const override {
     const Context context = [this] {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       return loaded_.context;
     }();
     SSL* const ssl = SSL_new(context.get());  // keeps the context alive
@@ -420,21 +420,21 @@ class OpenSslCertificates final : public TlsCertificates {
   }
 
   TlsStatus status() const override {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     TlsStatus status = status_;
     status.not_after = loaded_.not_after;
     return status;
   }
 
  private:
-  void reload_as(std::string seen) {
+  void reload_as(std::string seen) REQUIRES(reload_mutex_) {
     auto loaded = load(options_);
     seen_ = std::move(seen);
     has_failed_ = !loaded;
     looks_ = 0;
     const std::string until = loaded ? std::to_string(loaded->not_after) : "";
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       status_.last_reload_ok = loaded.has_value();
       ++(loaded ? status_.reloads : status_.failed_reloads);
       if (loaded) loaded_ = *loaded;
@@ -453,15 +453,15 @@ class OpenSslCertificates final : public TlsCertificates {
   static constexpr int kLooksUntilRetry = 30;
 
   const TlsOptions options_;
-  std::mutex reload_mutex_;   // guards the members up to mutex_
-  std::string seen_;          // the files when they were last loaded
-  std::string looked_;        // the files at the last look
-  std::string logged_error_;  // the logged error, if loading failed
-  int looks_ = 0;             // since loading failed
-  bool has_failed_ = false;   // the last load failed
-  mutable std::mutex mutex_;  // guards what follows
-  Loaded loaded_;
-  TlsStatus status_{.is_on = true};
+  base::Mutex reload_mutex_;
+  std::string seen_ GUARDED_BY(reload_mutex_);          // the files when they were last loaded
+  std::string looked_ GUARDED_BY(reload_mutex_);        // the files at the last look
+  std::string logged_error_ GUARDED_BY(reload_mutex_);  // the logged error, if loading failed
+  int looks_ GUARDED_BY(reload_mutex_) = 0;             // since loading failed
+  bool has_failed_ GUARDED_BY(reload_mutex_) = false;   // the last load failed
+  mutable base::Mutex mutex_;
+  Loaded loaded_ GUARDED_BY(mutex_);
+  TlsStatus status_ GUARDED_BY(mutex_){.is_on = true};
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ DenialLog::DenialLog(const DenialLogOptions& options, Limiter& limiter)
 
 DenialLog::~DenialLog() {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     is_ending_ = true;
     changed_.notify_one();
   }
@@ -56,7 +56,7 @@ bool DenialLog::begin_second(std::uint64_t second) {
     if (before >> kCountBits >= second) return false;
   } while (!word_.compare_exchange_weak(before, second << kCountBits | 1));
   close(before);
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   has_begun_ = true;
   changed_.notify_one();
   return true;
@@ -68,7 +68,7 @@ void DenialLog::log_rest(Micros now) {
   if (before >> kCountBits < second && beyond(before) > 0 &&
       word_.compare_exchange_strong(before, second << kCountBits)) {
     close(before);
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     has_begun_ = true;  // word_ now has this second, so begin_second() will not set this for its first denial
     changed_.notify_one();
   }
@@ -79,11 +79,11 @@ void DenialLog::log_rest(Micros now) {
 
 // If no denial follows, no line reports the unlogged ones. So log them a second after a second's first denial.
 void DenialLog::watch() {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (!is_ending_) {
-    changed_.wait(lock, [&] { return has_begun_ || is_ending_; });
+    while (!has_begun_ && !is_ending_) changed_.wait(lock);
     has_begun_ = false;
-    changed_.wait_for(lock, kSilence, [&] { return is_ending_; });
+    changed_.wait_for(lock, kSilence, [&]() REQUIRES(mutex_) { return is_ending_; });
     if (has_begun_) continue;  // a later second began, and its line reported them
     lock.unlock();
     log_rest(limiter_.now());

@@ -13,11 +13,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "base/mutex.h"
 #include "log/log.h"
 #include "weir/answer.h"
 #include "weir/gate.h"
@@ -84,10 +84,10 @@ class DenialLog {
   std::atomic<std::uint64_t> word_{0};      // a second, and the number of denials in it
   std::atomic<std::uint64_t> unlogged_{0};  // unlogged denials of past seconds
   std::atomic<std::uint64_t> logged_{0}, dropped_{0};
-  std::mutex mutex_;  // guards what follows
+  base::Mutex mutex_;
   std::condition_variable changed_;
-  bool has_begun_ = false;  // whether a second has begun since the watcher last looked
-  bool is_ending_ = false;
+  bool has_begun_ GUARDED_BY(mutex_) = false;  // whether a second has begun since the watcher last looked
+  bool is_ending_ GUARDED_BY(mutex_) = false;
   std::thread watcher_;  // logs the rest when no more denials follow
 };
 

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/nearest.h"
 #include "base/random_id.h"
 #include "base/text.h"
@@ -60,10 +60,10 @@ struct Traces::State {
   const protocol::TraceResource resource;
   std::atomic<std::uint64_t> sent{0}, dropped{0};
   std::atomic<bool> is_ending{false};
-  std::mutex mutex;  // guards the rest
+  base::Mutex mutex;
   std::condition_variable changed, ended;
-  std::deque<protocol::TraceSpan> queue;
-  bool is_over = false;
+  std::deque<protocol::TraceSpan> queue GUARDED_BY(mutex);
+  bool is_over GUARDED_BY(mutex) = false;
 
   void run();
   std::vector<protocol::TraceSpan> next_batch();
@@ -71,9 +71,9 @@ struct Traces::State {
 };
 
 std::vector<protocol::TraceSpan> Traces::State::next_batch() {
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return !queue.empty() || is_ending; });
-  changed.wait_for(lock, kBatchWait, [&] { return queue.size() >= kBatchMax || is_ending; });
+  base::MutexLock lock(mutex);
+  while (queue.empty() && !is_ending) changed.wait(lock);
+  changed.wait_for(lock, kBatchWait, [&]() REQUIRES(mutex) { return queue.size() >= kBatchMax || is_ending; });
   const auto end = queue.begin() + static_cast<std::ptrdiff_t>(std::min(queue.size(), kBatchMax));
   std::vector<protocol::TraceSpan> batch(std::make_move_iterator(queue.begin()), std::make_move_iterator(end));
   queue.erase(queue.begin(), end);
@@ -117,12 +117,12 @@ void Traces::State::run() {
         dropped += batch.size();
         break;
       }
-      std::unique_lock lock(mutex);
+      base::MutexLock lock(mutex);
       changed.wait_for(lock, time, [&] { return is_ending.load(); });
       time = std::min(2 * time, kRestMax);
     }
   }
-  const std::lock_guard lock(mutex);
+  const base::MutexLock lock(mutex);
   is_over = true;
   ended.notify_all();
 }
@@ -137,10 +137,10 @@ Traces::Traces(const TraceOptions& options)
 Traces::~Traces() { finish(std::chrono::milliseconds(0)); }
 
 bool Traces::finish(std::chrono::milliseconds most) {
-  std::unique_lock lock(state_->mutex);
+  base::MutexLock lock(state_->mutex);
   state_->is_ending = true;
   state_->changed.notify_all();
-  return state_->ended.wait_for(lock, most, [&] { return state_->is_over; });
+  return state_->ended.wait_for(lock, most, [&]() REQUIRES(state_->mutex) { return state_->is_over; });
 }
 
 std::unique_ptr<protocol::TraceSpan> Traces::begin(const std::optional<protocol::TraceParent>& parent) {
@@ -159,7 +159,7 @@ std::unique_ptr<protocol::TraceSpan> Traces::begin(const std::optional<protocol:
 
 void Traces::end(std::unique_ptr<protocol::TraceSpan> span) noexcept {
   try {
-    const std::lock_guard lock(state_->mutex);
+    const base::MutexLock lock(state_->mutex);
     if (state_->queue.size() < kQueueMax) {
       state_->queue.push_back(std::move(*span));
       const std::size_t waiting = state_->queue.size();
