@@ -77,7 +77,7 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
     } else {
       const auto before = peek_before(charge, clock_.now().count());
       const base::Fibers::Pinned pinned;
-      const auto lock = enter();
+      const Turn turn(*this);
       id = ++last_id_;
       waiting_.store(waiters_.size() + 1);  // before the charge: a concurrent refund must see this waiter
       answer = join(id, charge, deadline.count(), before, callback, must_refund);
@@ -92,13 +92,6 @@ WaitId WaitQueue::wait(const Charge& charge, Micros deadline, WaitCallback callb
   if (!answer) return id;
   callback(*std::move(answer));
   return 0;
-}
-
-// A thread that waits for the lock gets it before threads that come later. Otherwise the queue's thread, which takes
-// the lock again and again, could overtake others.
-std::unique_lock<std::mutex> WaitQueue::enter() const {
-  const std::lock_guard turn(turn_);
-  return std::unique_lock(mutex_);
 }
 
 // A leaky bucket charges every caller that may wait, so this peeks first how long the wait would be. Returns nothing
@@ -252,10 +245,9 @@ void WaitQueue::set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us) {
   timers_.insert(std::move(node));
 }
 
-// Call without the lock.
 void WaitQueue::refund(const Charge& charge) {
   static_cast<void>(charge_now_({charge.key, charge.limit, -charge.cost}, clock_.now().count()));
-  const auto lock = enter();
+  const Turn turn(*this);
   hurry_line({charge.limit->algorithm, charge.key});
 }
 
@@ -277,7 +269,7 @@ void WaitQueue::hurry_line(const LineName& name) {
 
 void WaitQueue::hurry(std::string_view key) noexcept {
   if (waiting_.load() == 0 || is_forked()) return;
-  const auto lock = enter();
+  const Turn turn(*this);
   for (const Algorithm algorithm : kAlgorithms) hurry_line({algorithm, key});
 }
 
@@ -286,7 +278,7 @@ bool WaitQueue::cancel(WaitId id) noexcept {
   Waiters done;
   {
     const base::Fibers::Pinned pinned;
-    const auto lock = enter();
+    const Turn turn(*this);
     const auto place = waiters_.find(id);
     if (place == waiters_.end()) return false;
     place->second.must_refund = place->second.is_charged;
@@ -337,7 +329,7 @@ void WaitQueue::serve() {
     Waiters done;
     Micros next{0};
     {
-      const auto lock = enter();
+      const Turn turn(*this);
       if (closed_) return;
       next = serve_one(done);
     }
@@ -350,14 +342,14 @@ bool WaitQueue::is_forked() const { return getpid() != process_; }
 
 bool WaitQueue::is_own_thread() const noexcept {
   if (is_forked()) return false;
-  const auto lock = enter();
+  const Turn turn(*this);
   return thread_.get_id() == std::this_thread::get_id();
 }
 
 void WaitQueue::close() noexcept {
   Waiters left;
   {
-    const auto lock = enter();
+    const Turn turn(*this);
     closed_ = true;
     left.swap(waiters_);
     waiting_.store(0, std::memory_order_relaxed);
@@ -382,20 +374,18 @@ Result<Decision> wait_here(std::shared_ptr<WaitQueue> queue, const Charge& charg
                    "this thread serves other fibers, so do not block it: use wait_async()");
   }
   struct {
-    std::mutex mutex;  // guards answer
+    base::Mutex mutex;
     std::condition_variable changed;
-    std::optional<Result<Decision>> answer;
+    std::optional<Result<Decision>> answer GUARDED_BY(mutex);
   } here;
   const WaitId id = queue->wait(charge, deadline, [here = &here](Result<Decision> given) {
-    const std::lock_guard lock(here->mutex);
+    const base::MutexLock lock(here->mutex);
     here->answer = std::move(given);
     here->changed.notify_one();
   });
-  if (id == 0) return *std::move(here.answer);
   const std::stop_callback give_up(stop, [&] { queue->cancel(id); });
-  std::unique_lock lock(here.mutex);
-  here.changed.wait(lock, [&] { return here.answer.has_value(); });
-  lock.unlock();
+  base::MutexLock lock(here.mutex);
+  while (!here.answer) here.changed.wait(lock);
   return *std::move(here.answer);
 }
 

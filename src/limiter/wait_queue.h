@@ -28,6 +28,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "weir/limiter.h"
 
 namespace weir::limiter {
@@ -103,24 +104,36 @@ class WaitQueue {
 
   bool is_forked() const;
   struct Try;  // the result of an attempt
-  std::unique_lock<std::mutex> enter() const;
+  // A thread that waits for mutex_ gets it before threads that come later. Otherwise the queue's thread, which takes it
+  // again and again, could overtake others.
+  class SCOPED_CAPABILITY Turn {
+   public:
+    explicit Turn(const WaitQueue& queue) ACQUIRE(queue.mutex_) : lock_(queue.mutex_, std::defer_lock) {
+      const base::MutexLock next(queue.next_);
+      lock_.lock();
+    }
+    ~Turn() RELEASE() = default;
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+  };
   std::optional<Result<Decision>> peek_before(const Charge& charge, std::int64_t now) const;
   Try attempt(const Charge& charge, std::int64_t deadline_us, std::int64_t now,
-              const std::optional<Result<Decision>>& before);
-  Try stand_behind(const Line& line, const Charge& charge, std::int64_t deadline_us, std::int64_t now);
+              const std::optional<Result<Decision>>& before) REQUIRES(mutex_);
+  Try stand_behind(const Line& line, const Charge& charge, std::int64_t deadline_us, std::int64_t now) REQUIRES(mutex_);
   std::optional<Result<Decision>> join(WaitId id, const Charge& charge, std::int64_t deadline_us,
                                        const std::optional<Result<Decision>>& before, WaitCallback& callback,
-                                       bool& must_refund);
-  void add(WaitId id, const Charge& charge, std::int64_t deadline_us, const Try& tried);
-  void leave_line(WaitId id, const Waiter& waiter);
-  void finish(Waiters::iterator place, Result<Decision> answer, Waiters& done);
-  void set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us);
-  void refund(const Charge& charge);
-  void answer_all(Waiters& done);
-  void hurry_line(const LineName& name);
-  Result<Decision> denial(const Charge& charge, std::int64_t turn_us, std::int64_t now);
-  void look_at(WaitId id, std::int64_t now, Waiters& done);
-  Micros serve_one(Waiters& done);
+                                       bool& must_refund) REQUIRES(mutex_);
+  void add(WaitId id, const Charge& charge, std::int64_t deadline_us, const Try& tried) REQUIRES(mutex_);
+  void leave_line(WaitId id, const Waiter& waiter) REQUIRES(mutex_);
+  void finish(Waiters::iterator place, Result<Decision> answer, Waiters& done) REQUIRES(mutex_);
+  void set_timer(WaitId id, Waiter& waiter, std::int64_t timer_us) REQUIRES(mutex_);
+  void refund(const Charge& charge) EXCLUDES(mutex_);
+  void answer_all(Waiters& done) EXCLUDES(mutex_);
+  void hurry_line(const LineName& name) REQUIRES(mutex_);
+  Result<Decision> denial(const Charge& charge, std::int64_t turn_us, std::int64_t now) REQUIRES(mutex_);
+  void look_at(WaitId id, std::int64_t now, Waiters& done) REQUIRES(mutex_);
+  Micros serve_one(Waiters& done) REQUIRES(mutex_);
   void serve();
 
   const std::size_t waiters_max_;
@@ -130,13 +143,13 @@ class WaitQueue {
   Sleeper sleeper_;
   std::atomic<std::size_t> waiting_{0};  // the size of waiters_
 
-  mutable std::mutex turn_;   // held by the thread that waits for mutex_ next: see enter()
-  mutable std::mutex mutex_;  // guards all below
-  bool closed_ = false;
-  WaitId last_id_ = 0;
-  Waiters waiters_;
-  Lines lines_;
-  std::set<std::pair<std::int64_t, WaitId>> timers_;
+  mutable base::Mutex next_;  // held by the thread that waits for mutex_ next: see Turn
+  mutable base::Mutex mutex_;
+  bool closed_ GUARDED_BY(mutex_) = false;
+  WaitId last_id_ GUARDED_BY(mutex_) = 0;
+  Waiters waiters_ GUARDED_BY(mutex_);
+  Lines lines_ GUARDED_BY(mutex_);
+  std::set<std::pair<std::int64_t, WaitId>> timers_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
