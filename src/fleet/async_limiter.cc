@@ -9,11 +9,11 @@
 
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "fleet/fleet_store.h"
 #include "fleet/kept_request.h"
 #include "weir/fleet.h"
@@ -77,7 +77,7 @@ struct AsyncLimiter::Impl {
   std::optional<Error> post(Job job) {
     bool is_first = false;
     {
-      const std::lock_guard lock(mutex);
+      const base::MutexLock lock(mutex);
       if (is_ending) return Error{ErrorCode::unavailable, "this limiter is being destroyed"};
       if (in_flight >= options.in_flight_max) return too_many(options.in_flight_max);
       is_first = posted.empty();
@@ -97,7 +97,7 @@ struct AsyncLimiter::Impl {
     std::uint64_t times = 0;
     [[maybe_unused]] const ssize_t got = ::read(wakes.get(), &times, sizeof times);
     {
-      const std::lock_guard lock(mutex);
+      const base::MutexLock lock(mutex);
       while (!posted.empty()) {
         waiting.push_back(std::move(posted.front()));
         posted.pop_front();
@@ -136,13 +136,13 @@ struct AsyncLimiter::Impl {
     for (const std::unique_ptr<Job>& job : std::exchange(ended, {})) {
       job->done();
       job->done = nullptr;  // destroys what it captured before the job counts as ended
-      const std::lock_guard lock(mutex);
+      const base::MutexLock lock(mutex);
       --in_flight;
     }
   }
 
   bool has_ended() {
-    const std::lock_guard lock(mutex);
+    const base::MutexLock lock(mutex);
     return is_ending && in_flight == 0;
   }
 
@@ -157,7 +157,7 @@ struct AsyncLimiter::Impl {
 
   void end() {
     {
-      const std::lock_guard lock(mutex);
+      const base::MutexLock lock(mutex);
       is_ending = true;
     }
     wake();
@@ -179,10 +179,10 @@ struct AsyncLimiter::Impl {
   std::deque<Job> waiting;  // jobs that wait for a fiber; only the driver uses it and the members below
   std::vector<std::unique_ptr<Job>> ended;
 
-  std::mutex mutex;  // guards what follows
-  std::deque<Job> posted;
-  std::size_t in_flight = 0;
-  bool is_ending = false;
+  base::Mutex mutex;
+  std::deque<Job> posted GUARDED_BY(mutex);
+  std::size_t in_flight GUARDED_BY(mutex) = 0;
+  bool is_ending GUARDED_BY(mutex) = false;
 
   std::optional<std::thread> thread;  // the last: it uses all of the above
 };
@@ -222,7 +222,7 @@ bool AsyncLimiter::run(Function work, Function done) noexcept {
 }
 
 std::size_t AsyncLimiter::in_flight() const noexcept {
-  const std::lock_guard lock(impl_->mutex);
+  const base::MutexLock lock(impl_->mutex);
   return impl_->in_flight;
 }
 

@@ -41,7 +41,7 @@ void CacheInvalidation::check_channel() {
   memory_.set_caching(is_subscribed_ && can_publish_);
   const std::string_view why = subscription.refusal.empty() ? std::string_view(publish_refusal_) : subscription.refusal;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (why == refusal_) return;
     refusal_ = why;
   }
@@ -49,7 +49,7 @@ void CacheInvalidation::check_channel() {
 }
 
 std::string CacheInvalidation::refusal() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return refusal_;
 }
 
@@ -60,14 +60,14 @@ void CacheInvalidation::on_reply(std::uint64_t /*tag*/, const redis::Reply& repl
   if (reply.is_ok()) return publish_refusal_.clear();
   if (is_refused) publish_refusal_ = "PUBLISH: " + std::string(reply.fault->text);
   send_at_ = redis::steady_now() + (is_refused ? kRestAfterRefusal : kRestAfterFailure);
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   stale_ = {.is_all = true};
   has_stale_ = true;
 }
 
 void CacheInvalidation::publish(std::string_view name) {
   memory_.drop(memory_.mark_of(name));
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (stale_.is_all) return;
   if (stale_.names.size() == kNamesMax) {
     stale_ = {.is_all = true};
@@ -80,7 +80,7 @@ void CacheInvalidation::publish(std::string_view name) {
 void CacheInvalidation::send(Micros now) {
   Stale stale;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     std::swap(stale, stale_);
     has_stale_ = false;
   }

@@ -11,11 +11,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fleet/key_memory.h"
 #include "fleet/script_pipeline.h"
 #include "redis/client.h"
@@ -60,9 +60,9 @@ class CacheInvalidation final : private redis::Receiver {
   Micros send_at_{0};            // no message earlier; no instant retry after a refusal
   std::string publish_refusal_;  // why Redis refuses this node's messages
   std::atomic<bool> has_stale_{false};
-  mutable std::mutex mutex_;  // guards what follows
-  Stale stale_;
-  std::string refusal_;
+  mutable base::Mutex mutex_;
+  Stale stale_ GUARDED_BY(mutex_);
+  std::string refusal_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::fleet

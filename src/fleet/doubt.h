@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fleet/script_call.h"
 #include "weir/result.h"
 #include "weir/verdict.h"
@@ -63,7 +63,7 @@ class Doubt {
 
   // What this node decided instead.
   void decide(bool is_granted) {
-    settle_with([&](Outcome& outcome) { outcome.is_granted = is_granted; }, is_decided_);
+    settle_with([&](Outcome& outcome) { outcome.is_granted = is_granted; }, &Doubt::is_decided_);
   }
   // What Redis did, as far as it is known.
   void resolve(bool is_charged, std::int64_t charged_us, std::vector<Decision> decisions = {},
@@ -75,17 +75,17 @@ class Doubt {
           outcome.charged_us = charged_us;
           outcome.decisions = std::move(decisions);
         },
-        is_resolved_);
+        &Doubt::is_resolved_);
   }
 
  private:
   template <class Change>
-  void settle_with(Change change, bool& is_known) {
+  void settle_with(Change change, bool Doubt::*is_known) {
     Outcome outcome;
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       change(outcome_);
-      if (std::exchange(is_known, true) || !(is_decided_ && is_resolved_)) return;
+      if (std::exchange(this->*is_known, true) || !(is_decided_ && is_resolved_)) return;
       outcome = outcome_;
     }
     if (settle_) settle_(*this, outcome);
@@ -96,9 +96,9 @@ class Doubt {
   const std::string id_;
   const Settle settle_;
   const std::int64_t undoes_us_;
-  std::mutex mutex_;  // guards what follows
-  bool is_decided_ = false, is_resolved_ = false;
-  Outcome outcome_;
+  base::Mutex mutex_;
+  bool is_decided_ GUARDED_BY(mutex_) = false, is_resolved_ GUARDED_BY(mutex_) = false;
+  Outcome outcome_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::fleet

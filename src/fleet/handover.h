@@ -21,10 +21,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fleet/key_memory.h"
 #include "redis/slot.h"
 #include "weir/clock.h"
@@ -48,7 +48,7 @@ class Handover {
 
   // A breaker has opened.
   void begin(int slot = kAll) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     ++openings_;
     if (slot < 0) {
       are_all_.store(true, std::memory_order_relaxed);
@@ -165,11 +165,11 @@ class Handover {
     is_new_phase_.store(true);
   }
   std::uint64_t openings_now() const {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return openings_;
   }
   void end(std::uint64_t openings) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (openings != openings_) return;
     memory_.set_sharing(false);
     is_on_.store(false);
@@ -185,8 +185,8 @@ class Handover {
   std::array<std::atomic<std::int64_t>, 2> pending_{};  // by the phase in which they began
   std::atomic<std::size_t> phase_{0};                   // 0 or 1
   std::atomic<bool> is_new_phase_{false};               // it began after the return of Redis
-  mutable std::mutex mutex_;                            // guards openings_, and is_on_ against it
-  std::uint64_t openings_ = 0;
+  mutable base::Mutex mutex_;                           // guards is_on_ against openings_, too
+  std::uint64_t openings_ GUARDED_BY(mutex_) = 0;
   std::uint64_t openings_seen_ = 0;  // the store's thread's, like what follows
   bool was_synced_ = false;          // once since the start
   bool returned_ = false;            // no breaker has been open since returned_at_

@@ -100,14 +100,14 @@ std::optional<Decision> KeyMemory::denial_of(const Entry& entry, const Limit& li
 std::optional<Decision> KeyMemory::denial(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
   if (cost != 1 || !is_caching_.load(std::memory_order_relaxed)) return {};
   const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
+  const base::MutexLock lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark, limit);
   return entry == nullptr ? std::nullopt : denial_of(*entry, limit, now);
 }
 
 std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::int64_t cost, Micros now) {
   const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
+  const base::MutexLock lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark, limit);
   if (entry == nullptr || !entry->is_known || entry->limit != print_of(limit)) return {};
   const std::int64_t remaining = remaining_of(*entry, limit, now);
@@ -120,7 +120,7 @@ std::optional<Decision> KeyMemory::guess(KeyMark mark, const Limit& limit, std::
 
 std::optional<KnownUsage> KeyMemory::known_usage(KeyMark mark, const Limit& limit, Micros now) {
   const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
+  const base::MutexLock lock(lock_of(set));
   const Entry* const entry = find(sets_[set], mark, limit);
   if (entry == nullptr || entry->limit != print_of(limit) || entry->reset_at <= now) return {};
   return KnownUsage{remaining_of(*entry, limit, now), entry->reset_at, entry->used};
@@ -129,7 +129,7 @@ std::optional<KnownUsage> KeyMemory::known_usage(KeyMark mark, const Limit& limi
 void KeyMemory::note(KeyMark mark, const Limit& limit, std::int64_t cost, const Decision& decision,
                      std::int64_t decided_us, const Asked& asked, std::size_t place, Micros now, bool is_lasting) {
   const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
+  const base::MutexLock lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
   const bool is_new = entry == nullptr;
   end_call(sets_[set], entry, cost, asked, place);
@@ -225,7 +225,7 @@ void KeyMemory::end_call(Set& set, Entry* entry, std::int64_t cost, const Asked&
 
 void KeyMemory::mark_unsynced(KeyMark mark, const Limit& limit) {
   const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
+  const base::MutexLock lock(lock_of(set));
   Entry* entry = find(sets_[set], mark, limit);
   if (entry == nullptr) entry = make_room(sets_[set], mark, limit, Micros::min());
   if (entry != nullptr) entry->unsynced_most = kSome;
@@ -233,14 +233,14 @@ void KeyMemory::mark_unsynced(KeyMark mark, const Limit& limit) {
 
 void KeyMemory::recount_unsynced(KeyMark mark, const Limit& limit) {
   const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
+  const base::MutexLock lock(lock_of(set));
   if (Entry* const entry = find(sets_[set], mark, limit)) entry->unsynced_most = kSome;
 }
 
 void KeyMemory::miss(KeyMark mark, const Limit& limit, std::int64_t cost, const Asked& asked, std::size_t place) {
   if ((asked.counted >> place & 1) == 0) return;
   const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
+  const base::MutexLock lock(lock_of(set));
   end_call(sets_[set], find(sets_[set], mark, limit), cost, asked, place);
 }
 
@@ -252,7 +252,7 @@ void KeyMemory::set_sharing(bool is_sharing) {
 
 void KeyMemory::drop(KeyMark mark) {
   const std::size_t set = set_of(mark);
-  const std::lock_guard lock(lock_of(set));
+  const base::MutexLock lock(lock_of(set));
   dropped_[set % kLocks] = drops_.fetch_add(1) + 1;
   for (std::size_t i = 0; i < kWays; ++i) {
     if (sets_[set].marks[i] == mark) sets_[set].entries[i].denied_until = Micros{0};
@@ -268,7 +268,7 @@ void KeyMemory::set_caching(bool is_heard) {
 void KeyMemory::drop_all() {
   all_dropped_.store(drops_.fetch_add(1) + 1);
   for (std::size_t i = 0; i < sets_.size(); ++i) {
-    const std::lock_guard lock(lock_of(i));
+    const base::MutexLock lock(lock_of(i));
     for (Entry& entry : sets_[i].entries) entry.denied_until = Micros{0};
   }
 }

@@ -25,13 +25,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "base/mutex.h"
 #include "base/siphash.h"
 #include "fleet/key_name.h"
 #include "fleet/share.h"
@@ -92,7 +92,7 @@ class KeyMemory {
   std::optional<Decision> ask(KeyMark mark, const Limit& limit, std::int64_t cost, Asked& asked, std::size_t place,
                               IsAnyUnsynced is_any_unsynced, bool may_cache = true, bool is_shared = false) {
     const std::size_t set = set_of(mark);
-    const std::lock_guard lock(lock_of(set));
+    const base::MutexLock lock(lock_of(set));
     Entry* entry = find(sets_[set], mark, limit);
     if (entry == nullptr) {
       const bool may_be_unsynced = is_any_unsynced();
@@ -138,7 +138,7 @@ class KeyMemory {
   template <class Unsynced, class Grant>
   Alone admit_alone(KeyMark mark, const Limit& limit, std::int64_t cost, NodeRank rank, Micros now, Unsynced unsynced,
                     Grant grant) {
-    const std::lock_guard lock(lock_of(set_of(mark)));
+    const base::MutexLock lock(lock_of(set_of(mark)));
     Set& set = sets_[set_of(mark)];
     Entry* entry = find(set, mark, limit);
     if (entry == nullptr) entry = make_room(set, mark, limit, now);
@@ -164,7 +164,7 @@ class KeyMemory {
   template <class IsLasting, class Begin>
   void begin_share(KeyMark mark, const Limit& limit, Micros now, IsLasting is_lasting, Begin begin) {
     const std::size_t set = set_of(mark);
-    const std::lock_guard lock(lock_of(set));
+    const base::MutexLock lock(lock_of(set));
     Entry* const entry = find(sets_[set], mark, limit);
     const std::uint16_t round = round_.load(std::memory_order_relaxed);
     if (entry == nullptr) return;
@@ -255,7 +255,7 @@ class KeyMemory {
   static void store_older(Entry& entry, const Limit& limit, const Decision& decision, Micros now);
   static std::int64_t remaining_of(const Entry& entry, const Limit& limit, Micros now);
   std::size_t set_of(KeyMark mark) const { return static_cast<std::uint64_t>(mark) & (sets_.size() - 1); }
-  std::mutex& lock_of(std::size_t set) const { return locks_[set % kLocks]; }
+  base::Mutex& lock_of(std::size_t set) const { return locks_[set % kLocks]; }
   static std::uint32_t period_of(const Limit& limit) {
     return static_cast<std::uint32_t>(algorithm::period_print(limit) >> 32);
   }
@@ -268,9 +268,9 @@ class KeyMemory {
   std::atomic<bool> is_sharing_{false};
   std::atomic<std::uint16_t> round_{1};  // of shares; 0 is none
   std::atomic<std::uint64_t> drops_{0}, all_dropped_{0};
-  mutable std::array<std::mutex, kLocks> locks_;  // each guards every 256th set, and one of the next
-  std::array<std::uint64_t, kLocks> dropped_{};   // drops_ at the last drop there
-  std::vector<Set> sets_;                         // size is a power of two
+  mutable std::array<base::Mutex, kLocks> locks_;  // each guards every 256th set, and one of the next
+  std::array<std::uint64_t, kLocks> dropped_{};    // drops_ at the last drop there
+  std::vector<Set> sets_;                          // size is a power of two
 };
 
 }  // namespace weir::fleet

@@ -72,7 +72,7 @@ void Membership::beat(Micros now, bool is_leaving) {
   beat_sent_ = wall_->now();
   std::string description;
   if (!is_leaving) {
-    const std::lock_guard lock(describe_mutex_);
+    const base::MutexLock lock(describe_mutex_);
     description = handover_.reports_synced(is_synced_(), now) ? kSynced : kUnsynced;
     description += describe_ ? describe_() : "-";
   }
@@ -126,7 +126,7 @@ void Membership::set_other_version(const OtherVersion& other) {
     is_barred_.store(false);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (other == other_version_) return;
     other_version_ = other;
   }
@@ -134,12 +134,12 @@ void Membership::set_other_version(const OtherVersion& other) {
 }
 
 OtherVersion Membership::other_version() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return other_version_;
 }
 
 std::string Membership::refusal() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return refusal_;
 }
 
@@ -160,7 +160,7 @@ void Membership::on_beat(const redis::Reply& reply) {
   is_beat_refused_ = !is_answered_;
   const std::string why = is_answered_ ? "" : std::string(reply.fault->text);
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (why == refusal_) return;
     refusal_ = why;
   }
@@ -197,7 +197,7 @@ void Membership::read_nodes(const std::vector<resp::Value>& items) {
   const NodeRank rank{.rank = static_cast<std::uint32_t>(self - nodes.begin()),
                       .nodes = static_cast<std::uint32_t>(nodes.size())};
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     nodes_ = std::move(nodes);
     heard_at_ = redis::steady_now();
   }
@@ -207,7 +207,7 @@ void Membership::read_nodes(const std::vector<resp::Value>& items) {
 }
 
 void Membership::set_description(std::function<std::string()> describe) {
-  const std::lock_guard lock(describe_mutex_);
+  const base::MutexLock lock(describe_mutex_);
   describe_ = std::move(describe);
 }
 
@@ -221,14 +221,14 @@ void Membership::add_held(std::vector<FleetNode>& nodes, Micros now) const {
 }
 
 std::vector<FleetNode> Membership::nodes() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   std::vector<FleetNode> nodes = nodes_;
   for (FleetNode& node : nodes) node.age += redis::steady_now() - heard_at_;
   return nodes;
 }
 
 Micros Membership::heard() const {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return redis::steady_now() - heard_at_;
 }
 

@@ -13,12 +13,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fleet/fallback_store.h"
 #include "fleet/handover.h"
 #include "fleet/script_pipeline.h"
@@ -139,13 +139,13 @@ class Membership final : private redis::Receiver {
   std::atomic<std::int64_t> clock_skew_us_{0};
   const Micros began_ = redis::steady_now();
   const std::shared_ptr<const Clock> wall_ = make_system_clock();
-  std::mutex describe_mutex_;  // guards describe_
-  std::function<std::string()> describe_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::vector<FleetNode> nodes_;
-  Micros heard_at_ = began_;
-  std::string refusal_;
-  OtherVersion other_version_;
+  base::Mutex describe_mutex_;
+  std::function<std::string()> describe_ GUARDED_BY(describe_mutex_);
+  mutable base::Mutex mutex_;
+  std::vector<FleetNode> nodes_ GUARDED_BY(mutex_);
+  Micros heard_at_ GUARDED_BY(mutex_) = began_;
+  std::string refusal_ GUARDED_BY(mutex_);
+  OtherVersion other_version_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::fleet

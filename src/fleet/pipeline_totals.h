@@ -9,12 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/fleet_counts.h"
+#include "base/mutex.h"
 #include "weir/clock.h"
 #include "weir/result.h"
 
@@ -39,7 +39,7 @@ class PipelineTotals {
 
   // `more` more breakers are open; negative: fewer.
   void open(int more, std::string_view why, Micros now) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const bool was_down = open_ > 0;
     open_ += more;
     WEIR_ASSERT(open_ >= 0);
@@ -51,14 +51,14 @@ class PipelineTotals {
   }
   // A pipeline with `fewer` open breakers has ended. Does not call OnChange, because Redis is not back.
   void leave(int fewer) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     open_ -= fewer;
     WEIR_ASSERT(open_ >= 0);
     is_down_.store(open_ > 0, std::memory_order_relaxed);
   }
   // Records the reason of a failure.
   void record_fault(std::string_view why, Micros now) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     note(why, now);
   }
 
@@ -80,12 +80,12 @@ class PipelineTotals {
     Micros why_at{0};
   };
   State state() const {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return {open_ > 0, since_, why_, why_at_};
   }
 
  private:
-  void note(std::string_view why, Micros now) {
+  void note(std::string_view why, Micros now) REQUIRES(mutex_) {
     why_ = why;
     why_at_ = now;
   }
@@ -93,11 +93,11 @@ class PipelineTotals {
   std::array<std::atomic<std::uint64_t>, base::PipelineCounts::kMembers.size()> sums_{};
   const OnChange on_change_;
   std::atomic<bool> is_down_{false};
-  mutable std::mutex mutex_;  // guards what follows
-  int open_ = 0;
-  Micros since_{0};
-  std::string why_;
-  Micros why_at_{0};
+  mutable base::Mutex mutex_;
+  int open_ GUARDED_BY(mutex_) = 0;
+  Micros since_ GUARDED_BY(mutex_){0};
+  std::string why_ GUARDED_BY(mutex_);
+  Micros why_at_ GUARDED_BY(mutex_){0};
 };
 
 }  // namespace weir::fleet

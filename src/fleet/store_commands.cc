@@ -17,18 +17,18 @@ tl::unexpected<Error> unavailable() {
 std::vector<StoreAnswer> StoreCommands::run(StoreCommand command, const std::function<void()>& wake) {
   const auto job = std::make_shared<Job>();
   job->command = std::move(command);
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (has_ended_) return {{.value = unavailable()}};
   posted_.push_back(job);
   lock.unlock();
   wake();
   lock.lock();
-  changed_.wait(lock, [&] { return job->is_done; });
+  while (!job->is_done) changed_.wait(lock);
   return std::move(job->answers);
 }
 
 void StoreCommands::finish(Job& job) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (job.answers.empty()) job.answers.push_back({.value = unavailable()});
   job.is_done = true;
   changed_.notify_all();
@@ -37,7 +37,7 @@ void StoreCommands::finish(Job& job) {
 void StoreCommands::turn(ScriptPipeline& pipeline, Micros now) {
   std::vector<std::shared_ptr<Job>> posted;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     posted.swap(posted_);
   }
   for (const std::shared_ptr<Job>& job : posted) {
@@ -84,7 +84,7 @@ void StoreCommands::on_reply(std::uint64_t tag, const redis::Reply& reply) {
 void StoreCommands::end() {
   std::vector<std::shared_ptr<Job>> posted;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     has_ended_ = true;
     posted.swap(posted_);
   }

@@ -12,12 +12,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fleet/script_pipeline.h"
 #include "redis/client.h"
 #include "weir/result.h"
@@ -61,10 +61,10 @@ class StoreCommands final : private redis::Receiver {
 
   std::uint64_t next_tag_ = 1;
   std::unordered_map<std::uint64_t, std::pair<std::shared_ptr<Job>, std::size_t>> in_flight_;
-  std::mutex mutex_;  // guards what follows, and the results of jobs
+  base::Mutex mutex_;  // guards the results of jobs, too
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<Job>> posted_;
-  bool has_ended_ = false;
+  std::vector<std::shared_ptr<Job>> posted_ GUARDED_BY(mutex_);
+  bool has_ended_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace weir::fleet

@@ -15,11 +15,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fleet/script_call.h"
 #include "weir/verdict.h"
 
@@ -43,7 +43,7 @@ struct Undo {
 class Undos {
  public:
   void add(Undo undo) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (waiting_.size() >= kMost) return;
     waiting_.push_back(std::move(undo));
     has_some_.store(true);
@@ -54,7 +54,7 @@ class Undos {
   std::vector<Undo> take(Micros now, CanBeSent can_be_sent) {
     std::vector<Undo> out;
     if (!has_some_.load()) return out;
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     std::erase_if(waiting_, [&](Undo& one) {
       if (one.at > now || !can_be_sent(one)) return false;
       out.push_back(std::move(one));
@@ -79,7 +79,7 @@ class Undos {
   Micros due(Micros now) const {
     Micros first = Micros::max();
     if (!has_some_.load()) return first;
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     for (const Undo& one : waiting_) {
       if (one.at > now) first = std::min(first, one.at);
     }
@@ -93,8 +93,8 @@ class Undos {
 
   std::atomic<bool> has_some_{false};
   std::atomic<std::uint64_t> done_{0};
-  mutable std::mutex mutex_;  // guards what follows
-  std::vector<Undo> waiting_;
+  mutable base::Mutex mutex_;
+  std::vector<Undo> waiting_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::fleet

@@ -54,7 +54,7 @@ void UnsyncedCharges::add(const KnownKey& key, const Limit& limit, std::int64_t 
   Inbox& inbox = inboxes_[own_inbox(kInboxes)];
   bool is_full = false, is_too_much = false;
   {
-    const std::lock_guard lock(inbox.mutex);
+    const base::MutexLock lock(inbox.mutex);
     List& list = inbox.list;
     if (list.add_to_known(line, limit)) return;
     if (list.limits.empty() || !(list.limits.back() == limit)) list.limits.push_back(limit);
@@ -77,15 +77,15 @@ void UnsyncedCharges::add(const KnownKey& key, const Limit& limit, std::int64_t 
   }
 }
 
-// Call with the inbox's lock. Returns false if there are too many full lists.
+// Returns false if there are too many full lists.
 bool UnsyncedCharges::put_aside(List& list) {
-  const std::lock_guard lock(lists_mutex_);
+  const base::MutexLock lock(lists_mutex_);
   std::swap(full_.emplace_back(), list);
   swap_for_empty(list);
   return full_.size() < kFullMax;
 }
 
-// A reused list already has memory. Call with the lock of the lists.
+// A reused list already has memory.
 void UnsyncedCharges::swap_for_empty(List& list) {
   if (spare_.empty()) return;
   list = std::move(spare_.back());
@@ -95,10 +95,10 @@ void UnsyncedCharges::swap_for_empty(List& list) {
 // Releases the lock between lists, because other threads need the book, too.
 void UnsyncedCharges::tidy() {
   while (true) {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     List list;
     {
-      const std::lock_guard lists(lists_mutex_);
+      const base::MutexLock lists(lists_mutex_);
       if (full_.empty()) return;
       list = std::move(full_.front());
       full_.erase(full_.begin());
@@ -112,44 +112,42 @@ void UnsyncedCharges::tidy() {
 
 void UnsyncedCharges::use_again(List& list) {
   list.clear();
-  const std::lock_guard lock(lists_mutex_);
+  const base::MutexLock lock(lists_mutex_);
   if (list.lines.capacity() > 0 && spare_.size() < kFullMax) spare_.push_back(std::move(list));
 }
 
-// Inboxes first: a list that is put aside meanwhile is found among the full ones. Call with the book's lock, so that no
-// list leaves those.
+// Inboxes first: a list that is put aside meanwhile is found among the full ones, and mutex_ lets no list leave those.
 bool UnsyncedCharges::may_have_line(KeyMark mark) {
   for (Inbox& inbox : inboxes_) {
     if (!inbox.has_lines.load()) continue;
-    const std::lock_guard lock(inbox.mutex);
+    const base::MutexLock lock(inbox.mutex);
     if (inbox.list.may_have(mark)) return true;
   }
-  const std::lock_guard lock(lists_mutex_);
+  const base::MutexLock lock(lists_mutex_);
   return std::ranges::any_of(full_, [&](const List& list) { return list.may_have(mark); });
 }
 
-// Call with the book's lock.
 void UnsyncedCharges::enter_lines_of(KeyMark mark) {
   if (has_lines_.load() && may_have_line(mark)) enter_all();
 }
 
-// Call with the book's lock. A line written after the exchange sets has_lines_ again.
+// A line written after the exchange sets has_lines_ again.
 void UnsyncedCharges::enter_all() {
   keys_.fetch_add(1);  // so that no reader sees everything empty meanwhile
   if (has_lines_.exchange(false)) {
     std::vector<List> lists;
     for (Inbox& inbox : inboxes_) {
-      const std::lock_guard lock(inbox.mutex);
+      const base::MutexLock lock(inbox.mutex);
       if (inbox.list.lines.empty()) continue;
       std::swap(lists.emplace_back(), inbox.list);
       inbox.has_lines.store(false);
-      const std::lock_guard spares(lists_mutex_);
+      const base::MutexLock spares(lists_mutex_);
       swap_for_empty(inbox.list);
     }
     std::vector<List>
         full;  // taken after the inboxes, so that lists put aside meanwhile are included; but entered first
     {
-      const std::lock_guard lock(lists_mutex_);
+      const base::MutexLock lock(lists_mutex_);
       full.swap(full_);
     }
     for (const bool is_of_refunds : {false, true}) {
@@ -216,7 +214,7 @@ void UnsyncedCharges::enter(std::string_view name, const Line& line, const Limit
   if (cost > 0) charge.since_us = std::min(charge.since_us, line.charged_us);
 }
 
-// Call with the book's lock. The charge has been taken. If it is no longer in flight either, Redis has it.
+// The charge has been taken. If it is no longer in flight either, Redis has it.
 void UnsyncedCharges::refund_in_flight(const State& state, const Line& line) {
   InFlight* const known = in_flight_.find(state);
   if (known != nullptr) known->refunds.push_back({line.charged_us, -line.cost, line.local_usage});
@@ -248,7 +246,7 @@ std::int64_t UnsyncedCharge::lowered_by(std::int64_t refund, const LocalUsage& a
 
 // Removes the key under every period.
 void UnsyncedCharges::forget(KeyMark mark) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   enter_all();
   epoch_.fetch_add(1);
   book_.erase_if([&](const auto& one) { return one.key.mark == mark; });
@@ -258,12 +256,11 @@ void UnsyncedCharges::forget(KeyMark mark) {
 }
 
 std::uint64_t UnsyncedCharges::doubt(const KnownKey& key, const Limit& limit, std::int64_t cost) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   send(state_of(key.mark, limit), cost, Micros::max());
   return epoch();
 }
 
-// Call with the book's lock.
 void UnsyncedCharges::send(const State& state, std::int64_t cost, Micros until) {
   const auto [place, is_new] = in_flight_.insert(state, {});
   InFlight& sent = *place;
@@ -274,7 +271,7 @@ void UnsyncedCharges::send(const State& state, std::int64_t cost, Micros until) 
 }
 
 std::int64_t UnsyncedCharges::cost_of(const KnownKey& key, const Limit& limit, Micros now) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   enter_lines_of(key.mark);
   const State state = state_of(key.mark, limit);
   std::int64_t cost = 0;
@@ -285,7 +282,7 @@ std::int64_t UnsyncedCharges::cost_of(const KnownKey& key, const Limit& limit, M
 
 std::vector<UnsyncedCharge> UnsyncedCharges::take(std::size_t most) {
   std::vector<UnsyncedCharge> out;
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   enter_all();
   while (book_.size() > 0 && out.size() < most) {
     auto& [state, charge] = book_.entries()[taken_++ % book_.size()];  // in rotation, so that none waits forever
@@ -299,7 +296,7 @@ std::vector<UnsyncedCharge> UnsyncedCharges::take(std::size_t most) {
 }
 
 std::optional<UnsyncedCharge> UnsyncedCharges::take_one(const KnownKey& key, const Limit& limit, bool& is_elsewhere) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   enter_lines_of(key.mark);
   const State state = state_of(key.mark, limit);
   if (in_flight_.find(state) != nullptr) {
@@ -317,7 +314,7 @@ std::optional<UnsyncedCharge> UnsyncedCharges::take_one(const KnownKey& key, con
 }
 
 void UnsyncedCharges::settle(const UnsyncedCharge& charge, bool is_written) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const State state = state_of(charge.mark, charge.limit);
   InFlight* const sent = in_flight_.find(state);
   if (sent == nullptr || charge.epoch < sent->epoch) return;  // the key was reset
@@ -341,13 +338,13 @@ void UnsyncedCharges::settle(const UnsyncedCharge& charge, bool is_written) {
 }
 
 std::uint64_t UnsyncedCharges::dropped_permits() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   enter_all();
   return dropped_permits_;
 }
 
 std::size_t UnsyncedCharges::size() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   enter_all();
   return book_.size();
 }

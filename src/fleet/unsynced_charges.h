@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +27,7 @@
 #include <vector>
 
 #include "algorithm/limit.h"
+#include "base/mutex.h"
 #include "fleet/flat_map.h"
 #include "fleet/key_name.h"
 #include "fleet/local_usage.h"
@@ -123,8 +123,8 @@ class UnsyncedCharges {
   };
   struct alignas(64) Inbox {
     std::atomic<bool> has_lines{false};
-    std::mutex mutex;
-    List list;
+    base::Mutex mutex;
+    List list GUARDED_BY(mutex);
   };
   // A key under a period. Marks replace names, see key_memory.h.
   struct State {
@@ -137,30 +137,30 @@ class UnsyncedCharges {
   };
   static State state_of(KeyMark mark, const Limit& limit) { return {mark, algorithm::period_print(limit)}; }
 
-  bool put_aside(List& list);
-  void swap_for_empty(List& list);
-  void use_again(List& list);
-  bool may_have_line(KeyMark mark);
-  void enter_lines_of(KeyMark mark);
-  void enter_all();
-  void enter(const List& list, bool is_of_refunds);
-  void enter(std::string_view name, const Line& line, const Limit& limit);
-  void send(const State& state, std::int64_t cost, Micros until);
-  void refund_in_flight(const State& state, const Line& line);
+  bool put_aside(List& list) EXCLUDES(lists_mutex_);
+  void swap_for_empty(List& list) REQUIRES(lists_mutex_);
+  void use_again(List& list) EXCLUDES(lists_mutex_);
+  bool may_have_line(KeyMark mark) REQUIRES(mutex_);
+  void enter_lines_of(KeyMark mark) REQUIRES(mutex_);
+  void enter_all() REQUIRES(mutex_);
+  void enter(const List& list, bool is_of_refunds) REQUIRES(mutex_);
+  void enter(std::string_view name, const Line& line, const Limit& limit) REQUIRES(mutex_);
+  void send(const State& state, std::int64_t cost, Micros until) REQUIRES(mutex_);
+  void refund_in_flight(const State& state, const Line& line) REQUIRES(mutex_);
 
   const std::size_t keys_max_;
   const std::function<void()> on_full_;
   std::array<Inbox, kInboxes> inboxes_;  // each thread writes to one of them
-  std::mutex lists_mutex_;               // guards the full lists and the reusable ones
-  std::vector<List> full_, spare_;
+  base::Mutex lists_mutex_;
+  std::vector<List> full_ GUARDED_BY(lists_mutex_), spare_ GUARDED_BY(lists_mutex_);
   std::atomic<bool> has_lines_{false};  // false only if there are none
   std::atomic<std::size_t> keys_{0};    // entered by a refund: the charge may come later
   std::atomic<std::size_t> in_flight_keys_{0};
-  std::mutex mutex_;  // guards what follows
-  std::uint64_t dropped_permits_ = 0;
-  std::vector<State> refund_only_;  // created by refunds whose charges may still arrive
-  FlatMap<State, UnsyncedCharge, Hash> book_;
-  std::size_t taken_ = 0;  // where the next take() begins
+  base::Mutex mutex_;
+  std::uint64_t dropped_permits_ GUARDED_BY(mutex_) = 0;
+  std::vector<State> refund_only_ GUARDED_BY(mutex_);  // created by refunds whose charges may still arrive
+  FlatMap<State, UnsyncedCharge, Hash> book_ GUARDED_BY(mutex_);
+  std::size_t taken_ GUARDED_BY(mutex_) = 0;  // where the next take() begins
   struct Refund {
     std::int64_t charged_us = 0, cost = 0;
     LocalUsage after{};
@@ -174,7 +174,7 @@ class UnsyncedCharges {
     std::int64_t take_refunds(const UnsyncedCharge& charge, std::int64_t& cut_left);
   };
   std::atomic<std::uint64_t> epoch_{0};
-  FlatMap<State, InFlight, Hash> in_flight_;
+  FlatMap<State, InFlight, Hash> in_flight_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::fleet

@@ -17,7 +17,7 @@ void UnsyncedPermits::wait(std::string name) {
 // A permit that is acquired again under its id lasts longer. Redis receives that, too.
 void UnsyncedPermits::add(UnsyncedPermit permit) {
   std::string name = name_of(permit.key, permit.id);
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto known = entries_.find(name);
   if (known == entries_.end()) {
     if (entries_.size() >= most_ || waiting_.size() >= most_) return;
@@ -29,7 +29,7 @@ void UnsyncedPermits::add(UnsyncedPermit permit) {
 }
 
 void UnsyncedPermits::release(std::string_view key, std::string_view id) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto known = entries_.find(name_of(key, id));
   if (known == entries_.end()) return;
   if (known->second.is_taken) {
@@ -40,7 +40,7 @@ void UnsyncedPermits::release(std::string_view key, std::string_view id) {
 }
 
 void UnsyncedPermits::forget(std::string_view key) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const bool is_of_key = entry->second.permit.key == key;
     if (is_of_key) entry->second.is_released = true;
@@ -50,7 +50,7 @@ void UnsyncedPermits::forget(std::string_view key) {
 
 std::vector<UnsyncedPermit> UnsyncedPermits::take(std::size_t most, Micros now) {
   std::vector<UnsyncedPermit> out;
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   while (!waiting_.empty() && out.size() < most) {
     const auto known = entries_.find(waiting_.back());
     waiting_.pop_back();
@@ -68,7 +68,7 @@ std::vector<UnsyncedPermit> UnsyncedPermits::take(std::size_t most, Micros now) 
 
 bool UnsyncedPermits::finish(const UnsyncedPermit& permit, bool is_known) {
   std::string name = name_of(permit.key, permit.id);
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto known = entries_.find(name);
   if (known == entries_.end()) return false;
   const bool is_released = known->second.is_released, is_renewed = known->second.permit.until != permit.until;

@@ -9,12 +9,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "weir/verdict.h"
 
 namespace weir::fleet {
@@ -49,13 +49,13 @@ class UnsyncedPermits {
   };
 
   static std::string name_of(std::string_view key, std::string_view id);
-  void wait(std::string name);
+  void wait(std::string name) REQUIRES(mutex_);
 
   const std::size_t most_;
   std::atomic<std::size_t> waiting_count_{0};
-  std::mutex mutex_;  // guards what follows
-  std::unordered_map<std::string, Entry> entries_;
-  std::vector<std::string> waiting_;  // names; some may no longer have an entry
+  base::Mutex mutex_;
+  std::unordered_map<std::string, Entry> entries_ GUARDED_BY(mutex_);
+  std::vector<std::string> waiting_ GUARDED_BY(mutex_);  // names; some may no longer have an entry
 };
 
 }  // namespace weir::fleet

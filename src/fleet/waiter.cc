@@ -128,9 +128,9 @@ struct ThreadWaiter::Group final : public Requester {
 
   const std::span<ScriptRequest> requests;
   std::size_t left = 0;  // in flight
-  std::mutex mutex;      // guards is_done
+  base::Mutex mutex;
   std::condition_variable changed;
-  bool is_done = false;
+  bool is_done GUARDED_BY(mutex) = false;
 };
 
 ThreadWaiter::ThreadWaiter(const base::redis::Target& target, PipelineOptions options, BackgroundWork& background)
@@ -141,7 +141,7 @@ ThreadWaiter::ThreadWaiter(const base::redis::Target& target, PipelineOptions op
 
 ThreadWaiter::~ThreadWaiter() {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     is_ending_ = true;
   }
   wake();
@@ -159,19 +159,19 @@ void ThreadWaiter::run(std::span<ScriptRequest> requests) {
   Group group(requests);
   bool is_first = false;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     is_first = posted_.empty();
     posted_.push_back(&group);
   }
   if (is_first) wake();
-  std::unique_lock lock(group.mutex);
-  group.changed.wait(lock, [&] { return group.is_done; });
+  base::MutexLock lock(group.mutex);
+  while (!group.is_done) group.changed.wait(lock);
 }
 
 void ThreadWaiter::take_posted(Micros now) {
   std::vector<Group*> posted;
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     posted.swap(posted_);
   }
   for (Group* const group : posted) {
@@ -199,7 +199,7 @@ void ThreadWaiter::work() {
     take_posted(now);
     due = background_.turn(pipeline_, now);
     {
-      const std::lock_guard lock(mutex_);
+      const base::MutexLock lock(mutex_);
       is_ending = is_ending_;
     }
     if (is_ending) {
@@ -209,7 +209,7 @@ void ThreadWaiter::work() {
     pipeline_.flush(now);
     std::erase_if(in_flight_, [](Group* group) {
       if (group->left > 0) return false;
-      const std::lock_guard lock(group->mutex);
+      const base::MutexLock lock(group->mutex);
       group->is_done = true;
       group->changed.notify_one();  // under the lock: the caller that wakes up destroys the group
       return true;

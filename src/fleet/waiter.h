@@ -8,13 +8,13 @@
 // iteration. Tested by tests/fleet_nodes_test.cc and tests/server/fleet.sh.
 #pragma once
 
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
 #include "base/descriptor.h"
 #include "base/fiber.h"
+#include "base/mutex.h"
 #include "fleet/script_pipeline.h"
 
 namespace weir::fleet {
@@ -88,9 +88,9 @@ class ThreadWaiter {
   BackgroundWork& background_;
   ScriptPipeline pipeline_;
   base::Descriptor wake_;
-  std::mutex mutex_;  // guards posted_ and is_ending_
-  std::vector<Group*> posted_;
-  bool is_ending_ = false;
+  base::Mutex mutex_;
+  std::vector<Group*> posted_ GUARDED_BY(mutex_);
+  bool is_ending_ GUARDED_BY(mutex_) = false;
   std::vector<Group*> in_flight_;
   std::thread thread_;
 };

@@ -42,7 +42,7 @@ std::optional<WriteBack> WriteBacks::batch_of(std::vector<UnsyncedCharge> unsync
 
 std::optional<WriteBack> WriteBacks::take(std::size_t most, Micros now) {
   {
-    const std::lock_guard lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (!again_.empty()) {
       WriteBack batch = std::move(again_.back());
       again_.pop_back();
@@ -74,11 +74,10 @@ WriteBacks::ForRequest WriteBacks::take_for(std::span<const Charge> charges, std
   return out;
 }
 
-// Call with the lock.
 void WriteBacks::count_waiting() { waiting_.store(again_.size() + parts_.size()); }
 
 void WriteBacks::send_again(WriteBack batch, const SharedTicket& shared) {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (shared.id && shared.count > 1) {
     WEIR_ASSERT(shared.place < shared.count);
     std::vector<Part>& parts = parts_[*shared.id];
@@ -128,7 +127,7 @@ void WriteBacks::finish(WriteBack batch, const Reply& reply, Micros now) {
 }
 
 void WriteBacks::give_up() {
-  const std::lock_guard lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (const WriteBack& batch : again_) {
     for (const UnsyncedCharge& charge : batch.unsynced) unsynced_.settle(charge, false);
   }

@@ -13,13 +13,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fleet/key_memory.h"
 #include "fleet/script_call.h"
 #include "fleet/unsynced_charges.h"
@@ -93,7 +93,7 @@ class WriteBacks {
  private:
   std::optional<WriteBack> batch_of(std::vector<UnsyncedCharge> unsynced, Micros now);
   void send_again(WriteBack batch, const SharedTicket& shared = {});
-  void count_waiting();
+  void count_waiting() REQUIRES(mutex_);
 
   UnsyncedCharges& unsynced_;
   KeyMemory& memory_;
@@ -101,14 +101,14 @@ class WriteBacks {
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> written_{0};
   std::atomic<std::size_t> waiting_{0};
-  std::mutex mutex_;  // guards what follows
-  std::vector<WriteBack> again_;
+  base::Mutex mutex_;
+  std::vector<WriteBack> again_ GUARDED_BY(mutex_);
   // Batches that shared a ticket are sent again as one batch, once all of them have come back.
   struct Part {
     WriteBack batch;
     std::uint16_t place = 0;
   };
-  std::unordered_map<std::string, std::vector<Part>> parts_;  // by the id of the ticket
+  std::unordered_map<std::string, std::vector<Part>> parts_ GUARDED_BY(mutex_);  // by the id of the ticket
 };
 
 }  // namespace weir::fleet

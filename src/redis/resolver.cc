@@ -5,12 +5,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/descriptor.h"
+#include "base/mutex.h"
 
 namespace weir::redis {
 namespace {
@@ -25,11 +25,11 @@ Resolved look_up(const base::Endpoint& endpoint, int flags) {
 
 struct Resolver::Mailbox {
   base::Descriptor bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  std::mutex mutex;  // guards `found`
-  std::vector<Resolved> found;
+  base::Mutex mutex;
+  std::vector<Resolved> found GUARDED_BY(mutex);
 
   void put(Resolved one) {
-    const std::lock_guard lock(mutex);
+    const base::MutexLock lock(mutex);
     found.push_back(std::move(one));
     const std::uint64_t ring = 1;
     (void)!::write(bell.get(), &ring, sizeof ring);
@@ -62,7 +62,7 @@ int Resolver::descriptor() const { return mailbox_->bell.get(); }
 std::vector<Resolved> Resolver::take() {
   std::uint64_t rings = 0;
   (void)!::read(mailbox_->bell.get(), &rings, sizeof rings);
-  const std::lock_guard lock(mailbox_->mutex);
+  const base::MutexLock lock(mailbox_->mutex);
   return std::exchange(mailbox_->found, {});
 }
 
