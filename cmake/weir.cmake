@@ -76,7 +76,7 @@ endfunction()
 
 # weir_library(NAME FOLDER [SOURCES file...] [WITHOUT regex] [LINKS target...] [APART])
 #
-# The library of a folder: its .cc files without tests (or, with SOURCES, the given files), and what it may link.
+# The library of a folder: its .cc files without tests (or, with SOURCES, the given files), and what it links.
 # A dozen files are compiled as one, unless APART is given. The core is combined only under a sanitizer: its users
 # link it from an archive of small objects.
 function(weir_library name folder)
