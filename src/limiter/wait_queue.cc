@@ -325,39 +325,41 @@ Micros WaitQueue::serve_one(Waiters& done) {
 }
 
 void WaitQueue::serve() {
+  own_thread_.store(std::this_thread::get_id());
   for (;;) {
     Waiters done;
     Micros next{0};
     {
       const Turn turn(*this);
-      if (closed_) return;
+      if (closed_) break;
       next = serve_one(done);
     }
     answer_all(done);
     if (done.empty() && next > clock_.now()) clock_.sleep(sleeper_, next);
   }
+  own_thread_.store({});
 }
 
 bool WaitQueue::is_forked() const { return getpid() != process_; }
 
 bool WaitQueue::is_own_thread() const noexcept {
-  if (is_forked()) return false;
-  const Turn turn(*this);
-  return thread_.get_id() == std::this_thread::get_id();
+  return !is_forked() && own_thread_.load() == std::this_thread::get_id();
 }
 
 void WaitQueue::close() noexcept {
   Waiters left;
+  std::thread thread;
   {
     const Turn turn(*this);
     closed_ = true;
+    thread.swap(thread_);
     left.swap(waiters_);
     waiting_.store(0, std::memory_order_relaxed);
     lines_.clear();
     timers_.clear();
   }
   sleeper_.wake();
-  if (thread_.joinable()) thread_.join();
+  if (thread.joinable()) thread.join();
   for (auto& [id, waiter] : left) {
     if (waiter.is_charged) refund({waiter.key, &waiter.limit, waiter.cost});
     waiter.callback(refusal(ErrorCode::unavailable, "the limiter was closed before a permit was available"));

@@ -141,7 +141,8 @@ class WaitQueue {
   const ChargeNow charge_now_;
   const int process_;  // a forked child has no thread, and perhaps a mutex that stays locked
   Sleeper sleeper_;
-  std::atomic<std::size_t> waiting_{0};  // the size of waiters_
+  std::atomic<std::size_t> waiting_{0};        // the size of waiters_
+  std::atomic<std::thread::id> own_thread_{};  // thread_, while it serves
 
   mutable base::Mutex next_;  // held by the thread that waits for mutex_ next: see Turn
   mutable base::Mutex mutex_;
@@ -150,7 +151,7 @@ class WaitQueue {
   Waiters waiters_ GUARDED_BY(mutex_);
   Lines lines_ GUARDED_BY(mutex_);
   std::set<std::pair<std::int64_t, WaitId>> timers_ GUARDED_BY(mutex_);
-  std::thread thread_;
+  std::thread thread_ GUARDED_BY(mutex_);
 };
 
 // wait_here()
