@@ -1,6 +1,6 @@
 // A hash map by text that is also searched by views of texts, without making a copy.
 //
-// Tested through inline_limits_test.cc and rulebook_test.cc.
+// Tested through rulebook_test.cc.
 #pragma once
 
 #include <cstddef>

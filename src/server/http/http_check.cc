@@ -75,7 +75,7 @@ HttpNext refuse_or_404(HttpContext& context, const Error& error) {
 
 Result<void> read_item(const HttpCall& call, protocol::CheckShape shape, HttpContext& context) {
   context.texts.clear();
-  context.limits.begin_request();
+  context.limits.end_round();
   protocol::CheckItem& item = context.item;
   if (auto read = protocol::parse_check(call.body, shape, item, context.texts, context.service.bounds.key_max); !read) {
     note_key(context);

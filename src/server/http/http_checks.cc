@@ -37,7 +37,7 @@ Result<void> read_all(std::string_view body, HttpContext& context) {
   context.charges.clear();
   context.errors.clear();
   context.texts.clear();
-  context.limits.begin_request();
+  context.limits.end_round();
   protocol::CheckList list(body, context.texts, context.service.bounds.key_max);
   std::optional<Error> wrong;
   while (true) {
@@ -136,7 +136,7 @@ ChecksInPieces::ChecksInPieces(std::string_view body, std::size_t key_max)
     : body_(body), list_(body_, texts_, key_max), answer_(kBegin) {}
 
 bool ChecksInPieces::go_on(HttpContext& context) {
-  context.limits.begin_request();
+  context.limits.end_round();
   context.now = context.service.limiter.now();
   std::optional<Error> wrong;
   for (std::size_t i = 0; i < kChecksAtOnce; ++i) {

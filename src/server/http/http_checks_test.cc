@@ -168,7 +168,7 @@ TEST_F(HttpChecks, MayHaveMoreLimitsThanTheCache) {
   EXPECT_EQ(status(answer), 200);
   EXPECT_TRUE(has(answer, "\"limit\":1,") && has(answer, "\"limit\":3000,"));
   checks("[]");
-  EXPECT_LE(service.home.limits.size(), loop::InlineLimits::kMost);
+  EXPECT_LE(service.home.limits.size(), loop::LimitCache::kSlots);
 }
 
 TEST_F(HttpChecks, MayHaveALargerBodyThanOthers) {

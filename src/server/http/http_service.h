@@ -19,7 +19,7 @@
 #include "protocol/check_json.h"
 #include "protocol/rls_json.h"
 #include "server/loop/bounds.h"
-#include "server/loop/inline_limits.h"
+#include "server/loop/limit_cache.h"
 #include "server/loop/request_context.h"
 #include "server/observe/denial_log.h"
 #include "server/observe/traces.h"
@@ -84,14 +84,12 @@ HttpApi& check_api();  // of the HTTP port
 // The state of one request in flight: buffers, which are reused from request to request.
 class HttpContext final : public loop::RequestContext {
  public:
-  static constexpr std::size_t kLimitsOfMany = 64;  // compiled limits to cache where there are many contexts
-
   // `with` must outlive it.
-  explicit HttpContext(HttpService& with, std::size_t limits_max = kLimitsOfMany);
+  explicit HttpContext(HttpService& with, std::size_t limit_slots = loop::LimitCache::kSlotsOfMany);
   void write_last_words(loop::GiveUp why, std::string& output) override;
 
   HttpService& service;
-  loop::InlineLimits limits{};
+  loop::LimitCache limits;
   observe::ListenerDenials denials{};  // of the listener, with the id of this request
   Micros now{0};                       // when the request was read
   int refusal = 400;                   // the status if the request is wrong
@@ -125,7 +123,7 @@ struct HttpService {
   std::size_t holds = 0;  // delayed answers
   std::int64_t date_second = -1;
   std::string date{};                                  // the Date header line of that second
-  HttpContext home{*this, loop::InlineLimits::kMost};  // of all requests, where none waits on a fiber
+  HttpContext home{*this, loop::LimitCache::kSlots};  // of all requests, where none waits on a fiber
 };
 
 // A check that the loop's turn decides. Its key and limit stay here until then.

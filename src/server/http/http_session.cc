@@ -414,10 +414,8 @@ std::unique_ptr<loop::Session> make_http_session(loop::ContextPool& pool, std::s
   return loop::make_fiber_session(pool, std::make_unique<HttpSession>(home, std::move(peer)));
 }
 
-HttpContext::HttpContext(HttpService& with, std::size_t limits_max)
-    : loop::RequestContext(with.limiter, with.counting), service(with), rls(with.limiter) {
-  limits.set_most(limits_max);
-}
+HttpContext::HttpContext(HttpService& with, std::size_t limit_slots)
+    : loop::RequestContext(with.limiter, with.counting), service(with), limits(limit_slots), rls(with.limiter) {}
 
 void HttpContext::write_last_words(loop::GiveUp why, std::string& output) {
   HttpSession(*this, {}).give_up(why, output);

@@ -75,9 +75,9 @@ TEST_F(HttpSessionTest, CompilesALimitOnce) {
     EXPECT_TRUE(has(unknown, "Europe/Berlin")) << unknown;
   }
   EXPECT_TRUE(loop::kIsOnFibers || service.home.limits.size() == 3u);
-  for (std::size_t i = 0; i < loop::InlineLimits::kMost + 10; ++i) {
+  for (std::size_t i = 0; i < loop::LimitCache::kSlots + 10; ++i) {
     say(check(R"({"key":"u","limit":")" + std::to_string(i) + R"(/calendar_day"})"));
-    ASSERT_LE(service.home.limits.size(), loop::InlineLimits::kMost);
+    ASSERT_LE(service.home.limits.size(), loop::LimitCache::kSlots);
   }
 }
 

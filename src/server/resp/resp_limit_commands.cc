@@ -17,8 +17,8 @@ namespace {
 
 using Args = std::span<const std::string_view>;
 
-// The `kind` of a limit in RespLimits. From kQuota on, the algorithm of WEIR.LIMIT is added.
-enum LimitKind : std::uint8_t { kCell, kCrab, kGcra, kQuota };
+// The `kind` of a limit in LimitCache; WEIR.LIMIT has those of texts.
+enum LimitKind : std::uint8_t { kCell = loop::LimitCache::kTexts + 1, kCrab, kGcra };
 
 AfterCommand reply_error(const Call& call, const Error& error) {
   call.out.error("ERR " + error.message);
@@ -70,25 +70,11 @@ AfterCommand run_bucket(const Call& call) {
   const auto throttle = bucket.parse(args);
   auto limit = throttle.and_then([](const protocol::Throttle& right) { return compile(right.quota); });
   if (!limit) return reply_error(call, limit.error());
-  const Limit* const kept = call.context.limits.keep(bucket.kind, bytes, *std::move(limit));
-  return ask(call, bucket.reply, {.key = throttle->key, .limit = kept, .cost = throttle->cost});
+  const Result<Limit>& kept = call.context.limits.keep(bucket.kind, bytes, std::move(limit));
+  return ask(call, bucket.reply, {.key = throttle->key, .limit = &*kept, .cost = throttle->cost});
 }
 
-Result<Limit> compile_quota(RespContext& context, const protocol::LimitCheck& check) {
-  context.quotas.begin_request();
-  const Result<Limit>& limit = context.quotas.compile(check.quota, check.algorithm);
-  if (limit && limit->algorithm == Algorithm::concurrency) {
-    return fail(
-        ErrorCode::invalid_argument,
-        "a concurrency limit needs POST /v1/acquire and /v1/release over HTTP; here, give a rate such as 100/minute");
-  }
-  return limit;
-}
-
-std::uint8_t kind_of(const protocol::LimitCheck& check) {
-  if (!check.algorithm) return kQuota;
-  return static_cast<std::uint8_t>(kQuota + 1 + static_cast<std::uint8_t>(*check.algorithm));
-}
+bool is_rate(const Limit& limit) { return limit.algorithm != Algorithm::concurrency; }
 
 // Calls check_once() or preview(), which a turn does not offer.
 void reply_at_once(const Call& call, const protocol::LimitCheck& check, const Charge& charge) {
@@ -140,21 +126,24 @@ AfterCommand run_gcra(const Call& call) { return run_bucket<kGcraBucket>(call); 
 
 AfterCommand run_weir_limit(const Call& call) {
   if (call.args.size() == 3) {
-    const Limit* const known = call.context.limits.find(kQuota, call.args[2]);
-    if (known != nullptr) return ask(call, RespStep::Kind::map, {.key = call.args[1], .limit = known});
+    const Limit* const known = call.context.limits.find(loop::LimitCache::kind_of(std::nullopt), call.args[2]);
+    if (known != nullptr && is_rate(*known)) return ask(call, RespStep::Kind::map, {.key = call.args[1], .limit = known});
   }
   const auto check = protocol::parse_limit_check(call.args.subspan(1));
   if (!check) return reply_error(call, check.error());
   if (call.is_waiting && (check->id || check->is_peek)) return AfterCommand::wait;
-  const Limit* limit = call.context.limits.find(kind_of(*check), check->quota);
-  if (limit == nullptr) {
-    auto compiled = compile_quota(call.context, *check);
-    if (!compiled) return reply_error(call, compiled.error());
-    limit = call.context.limits.keep(kind_of(*check), check->quota, *std::move(compiled));
+  const Result<Limit>& limit = call.context.limits.compile(check->quota, check->algorithm);
+  if (!limit) return reply_error(call, limit.error());
+  const Charge charge{.key = check->key, .limit = &*limit, .cost = check->cost};
+  if (!is_rate(*limit)) {
+    call.out.error(
+        "ERR a concurrency limit needs POST /v1/acquire and /v1/release over HTTP; here, give a rate such as "
+        "100/minute");
+  } else if (check->id || check->is_peek) {
+    reply_at_once(call, *check, charge);
+  } else {
+    return ask(call, RespStep::Kind::map, charge);
   }
-  const Charge charge{.key = check->key, .limit = limit, .cost = check->cost};
-  if (!check->id && !check->is_peek) return ask(call, RespStep::Kind::map, charge);
-  reply_at_once(call, *check, charge);
   if (call.context.sessions == 0) call.context.end_round();  // no round was open, but a limit was returned
   return AfterCommand::go_on;
 }

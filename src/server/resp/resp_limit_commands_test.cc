@@ -61,7 +61,7 @@ TEST_F(RespSessionTest, WordsThrottleErrors) {
 TEST_F(RespSessionTest, RefusesALimitThatIsTooLongToBeOne) {
   const std::string quota(100'000, '1');
   EXPECT_EQ(call({"WEIR.LIMIT", "k", quota}), "-ERR the limit has 100000 bytes; at most 256 are allowed\r\n");
-  EXPECT_EQ(service.home.quotas.size(), 0u);
+  EXPECT_EQ(service.home.limits.size(), 0u);
 }
 
 TEST_F(RespSessionTest, ThrottlesAsThrottlecrabDoes) {

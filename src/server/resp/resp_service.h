@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "server/loop/bounds.h"
-#include "server/loop/inline_limits.h"
+#include "server/loop/limit_cache.h"
 #include "server/loop/request_context.h"
 #include "server/observe/denial_log.h"
 #include "server/observe/wrong_secret.h"
-#include "server/resp/resp_limits.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -55,8 +54,7 @@ class RespContext final : public loop::RequestContext {
   }
 
   RespService& service;
-  loop::InlineLimits quotas{};
-  RespLimits limits{};
+  loop::LimitCache limits;
   LastCommand last{};
   std::vector<RespStep> steps{};  // of the round, in the order of the sessions
   std::string texts{};

@@ -16,7 +16,6 @@ namespace {
 // Bounds on what one session adds to a round, so that its answers fit into a connection's output.
 constexpr std::size_t kStepsMax = 4096;
 constexpr std::size_t kTextsMax = std::size_t{64} << 10;
-constexpr std::size_t kQuotasOfMany = 64;  // compiled limits that a context caches if each session has its own
 
 std::string last_words(loop::GiveUp why) {
   if (why == loop::GiveUp::too_crowded) return "ERR max number of clients reached";  // as Redis says it
@@ -229,11 +228,9 @@ std::unique_ptr<loop::Session> make_resp_session(loop::ContextPool& pool, std::i
 }
 
 RespContext::RespContext(RespService& with, Caching caching)
-    : loop::RequestContext(with.limiter, with.counting), service(with) {
-  if (caching == Caching::all) return;
-  quotas.set_most(kQuotasOfMany);
-  limits.remember_nothing();
-}
+    : loop::RequestContext(with.limiter, with.counting),
+      service(with),
+      limits(caching == Caching::all ? loop::LimitCache::kSlots : loop::LimitCache::kSlotsOfMany) {}
 
 void RespContext::write_last_words(loop::GiveUp why, std::string& output) {
   weir::resp::Writer(output, weir::resp::Protocol::resp2).error(last_words(why));
