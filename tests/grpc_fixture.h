@@ -11,6 +11,7 @@
 
 #include "grpc_client.h"
 #include "server/grpc/grpc_session.h"
+#include "server/resp/resp_call.h"
 
 namespace weir::test {
 
@@ -31,6 +32,10 @@ inline const std::string kOneAddress =
 
 class GrpcTest : public testing::Test {
  protected:
+  GrpcTest() {
+    service.is_redis_command = [](std::string_view name) { return server::resp::find_command(name) != nullptr; };
+  }
+
   static constexpr Micros kStart{1'789'992'000'000'000};
   static constexpr Micros kTakeMax{std::int64_t{server::loop::Bounds{}.write_seconds} * 1'000'000};
 

@@ -24,6 +24,7 @@
 #include "server/life/held_sockets.h"
 #include "server/life/signals.h"
 #include "server/observe/compact_log.h"
+#include "server/resp/resp_call.h"
 #include "server/resp/resp_session.h"
 #include "weir/clock.h"
 
@@ -68,6 +69,7 @@ struct Services {
     resp.bounds = {options.bounds, &counts.listeners[loop::ListenerName::resp]};
     admin.bounds = {options.bounds, &counts.listeners[loop::ListenerName::admin]};
     grpc.stopping = &ending.stopping;
+    grpc.is_redis_command = [](std::string_view name) { return resp::find_command(name) != nullptr; };
     resp.version = options.version;
     resp.password = options.password;
     http.denials = {&all.denials, options.gate, "http"};

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "server/resp/resp_call.h"
-
 namespace weir::server::grpc {
 namespace {
 
@@ -21,15 +19,15 @@ constexpr std::array<std::string_view, 9> kHttp1Methods = {"GET ",     "POST ", 
 bool is_printable(char c) { return c >= 0x20 && c < 0x7f; }
 
 // A Redis client begins with a star. A person types a command's name and its arguments in a line.
-bool is_redis(std::string_view input) {
+bool is_redis(std::string_view input, IsCommand* is_command) {
   if (input.front() == '*') return true;
   const std::size_t end = input.find('\n');
-  return end != input.npos && resp::find_command(input.substr(0, input.find_first_of(" \r\n"))) != nullptr;
+  return end != input.npos && is_command != nullptr && is_command(input.substr(0, input.find_first_of(" \r\n")));
 }
 
 }  // namespace
 
-Greeting read_greeting(std::string_view input) {
+Greeting read_greeting(std::string_view input, IsCommand* is_command) {
   using State = Greeting::State;
   const std::size_t shared = std::min(input.size(), kHttp2Preface.size());
   if (input.substr(0, shared) == kHttp2Preface.substr(0, shared)) {
@@ -38,7 +36,7 @@ Greeting read_greeting(std::string_view input) {
   const bool is_http =
       std::ranges::any_of(kHttp1Methods, [&](std::string_view method) { return input.starts_with(method); });
   if (is_http) return {State::foreign, kHttpAnswer};
-  if (is_redis(input)) return {State::foreign, kRedisAnswer};
+  if (is_redis(input, is_command)) return {State::foreign, kRedisAnswer};
   const bool may_be_words = input.size() < kHttp2Preface.size() && std::ranges::all_of(input, is_printable);
   return {may_be_words ? State::need_more : State::foreign};
 }

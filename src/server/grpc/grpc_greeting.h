@@ -19,6 +19,9 @@ struct Greeting {
   State state = State::need_more;
   std::string_view answer{};  // the error in the client's own protocol; empty if the protocol is unknown
 };
-Greeting read_greeting(std::string_view input);
+// Whether Redis has a command of this name.
+using IsCommand = bool(std::string_view name);
+// Without `is_command`, recognizes only the Redis clients that send arrays.
+Greeting read_greeting(std::string_view input, IsCommand* is_command);
 
 }  // namespace weir::server::grpc

@@ -126,7 +126,7 @@ bool GrpcSession::is_calm(Micros now) {
 
 loop::Progress GrpcSession::greet(std::string_view input, std::string& output) {
   loop::Progress progress;
-  const Greeting greeting = read_greeting(input);
+  const Greeting greeting = read_greeting(input, service_.is_redis_command);
   progress.phase = input.empty() ? loop::Phase::idle : loop::Phase::header;
   is_greeted_ = greeting.state == Greeting::State::http2;
   if (greeting.state != Greeting::State::foreign) return progress;

@@ -17,6 +17,7 @@
 
 #include "server/grpc/grpc_call.h"
 #include "server/grpc/grpc_decision.h"
+#include "server/grpc/grpc_greeting.h"
 #include "server/grpc/grpc_methods.h"
 #include "server/loop/bounds.h"
 #include "server/loop/session.h"
@@ -43,6 +44,7 @@ struct GrpcService {
   GrpcMethods methods;
   GrpcCalls calls{};
   const std::atomic<bool>* stopping = nullptr;  // whether the server is stopping; null: it is when the session drains
+  IsCommand* is_redis_command = nullptr;        // see grpc_greeting.h
   observe::Traces* traces = nullptr;            // null: no tracing
   loop::FiberTasks* tasks = nullptr;            // the fibers that decide calls; null: calls are decided at once
   GrpcDecisions decisions{*this};               // for these fibers
