@@ -16,7 +16,7 @@
 #include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/random_id.h"
-#include "gate/snapshot.h"
+#include "base/snapshot.h"
 #include "policy/rulebook.h"
 #include "usage/ledger.h"
 #include "usage/tally.h"
@@ -66,7 +66,7 @@ struct Gate::Impl {
         ledger(options.usage, options.key_names == KeyNames::hashed) {}
 
   Limiter& limiter;
-  gate::Snapshot<policy::Rulebook> rules;
+  base::Snapshot<policy::Rulebook> rules;
   base::Mutex applying;  // serializes changes
   std::shared_ptr<Plans> plans GUARDED_BY(applying);
   const KeyNames names;

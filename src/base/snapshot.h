@@ -17,13 +17,13 @@
 
 #include "base/stripe.h"
 
-namespace weir::gate {
+namespace weir::base {
 
 template <class T>
 class Snapshot {
  public:
   std::shared_ptr<const T> load() const {
-    std::atomic<std::uint32_t>& readers = counters_[base::stripe_of_this_thread()].readers;
+    std::atomic<std::uint32_t>& readers = counters_[stripe_of_this_thread()].readers;
     readers.fetch_add(1);  // before reading the pointer; sequentially consistent
     std::shared_ptr<const T> value = current_.load()->value;
     readers.fetch_sub(1, std::memory_order_release);
@@ -40,7 +40,7 @@ class Snapshot {
   }
 
  private:
-  static constexpr std::uint32_t kAll = (1U << base::kStripes) - 1;
+  static constexpr std::uint32_t kAll = (1U << kStripes) - 1;
   struct alignas(64) Counter {
     std::atomic<std::uint32_t> readers{0};
   };
@@ -51,7 +51,7 @@ class Snapshot {
 
   void collect() {
     std::uint32_t at_zero = 0;
-    for (unsigned i = 0; i < base::kStripes; ++i) {
+    for (unsigned i = 0; i < kStripes; ++i) {
       if (counters_[i].readers.load() == 0) at_zero |= 1U << i;
     }
     std::erase_if(retired_, [at_zero](const std::unique_ptr<Held>& old) {
@@ -62,8 +62,8 @@ class Snapshot {
 
   std::unique_ptr<Held> held_ = std::make_unique<Held>();
   std::atomic<const Held*> current_{held_.get()};
-  mutable std::array<Counter, base::kStripes> counters_;
+  mutable std::array<Counter, kStripes> counters_;
   std::vector<std::unique_ptr<Held>> retired_;
 };
 
-}  // namespace weir::gate
+}  // namespace weir::base
