@@ -1,9 +1,8 @@
 // The current limits of Envoy's files and their counters. One thread replaces the limits; all server loops read them.
 //
-// Each loop keeps a view, and checks with one atomic load whether there is a newer one. put() keeps the replaced
-// limits until the next put(). This way the thread that calls put() frees them, not the last loop to drop its view:
-// freeing a tree of many limits takes a while. While lifted, as by the kill switch, no limit of the files applies.
-// Any thread may call it. Tested by envoy_in_force_test.cc, rls_envoy_test.cc and tests/server/envoy_files.sh.
+// Each loop keeps a view, and checks with one atomic load whether there is a newer one. The thread that replaces the
+// limits frees the old ones (base/snapshot.h), since freeing a tree of many limits takes a while. While lifted, as by
+// the kill switch, no limit of the files applies. Any thread may call it. Tested by envoy_in_force_test.cc, rls_envoy_test.cc and tests/server/envoy_files.sh.
 #pragma once
 
 #include <array>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/snapshot.h"
 #include "envoy/envoy_rules.h"
 
 namespace weir::envoy {
@@ -95,6 +95,8 @@ struct EnvoyView {
 
 class EnvoyInForce {
  public:
+  EnvoyInForce() { store({}); }
+
   void put(std::shared_ptr<const EnvoyRules> rules, bool counts_denied = false) {
     EnvoyView next{.rules = std::move(rules), .counts_denied = counts_denied};
     if (next.rules != nullptr) {
@@ -102,30 +104,25 @@ class EnvoyInForce {
         next.counts.push_back(&tally_.counts(rule.domain, rule.stat, EnvoyTally::Name::of_file));
       }
     }
-    std::shared_ptr<const EnvoyView> old;  // freed after the lock is released
     const base::MutexLock lock(mutex_);
-    old.swap(replaced_);
-    replaced_ = view_;
-    next.is_lifted = view_->is_lifted;
+    next.is_lifted = views_.load()->is_lifted;
     store(std::move(next));
   }
 
   void lift(bool is_lifted) {
     const base::MutexLock lock(mutex_);
-    if (view_->is_lifted == is_lifted) return;
-    EnvoyView next = *view_;
+    EnvoyView next = *views_.load();
+    if (next.is_lifted == is_lifted) return;
     next.is_lifted = is_lifted;
     store(std::move(next));
   }
 
   // Updates a view if there is a newer one.
   void renew(std::shared_ptr<const EnvoyView>& view, std::uint64_t& version) const {
-    if (version == version_.load(std::memory_order_acquire)) return;
-    std::shared_ptr<const EnvoyView> newest;  // takes the old view, which is released after the lock
-    const base::MutexLock lock(mutex_);
-    newest = view_;
-    view.swap(newest);
-    version = version_.load(std::memory_order_relaxed);
+    const std::uint64_t newest = version_.load(std::memory_order_acquire);
+    if (version == newest) return;
+    view = views_.load();  // or a newer one, which is then loaded again
+    version = newest;
   }
 
   EnvoyTally& tally() { return tally_; }
@@ -134,15 +131,14 @@ class EnvoyInForce {
 
  private:
   void store(EnvoyView next) REQUIRES(mutex_) {
-    view_ = std::make_shared<const EnvoyView>(std::move(next));
+    views_.store(std::make_shared<const EnvoyView>(std::move(next)));
     version_.fetch_add(1, std::memory_order_release);
   }
 
   EnvoyTally tally_;
-  mutable base::Mutex mutex_;
-  std::shared_ptr<const EnvoyView> view_ GUARDED_BY(mutex_) = std::make_shared<const EnvoyView>();
-  std::shared_ptr<const EnvoyView> replaced_ GUARDED_BY(mutex_);  // the previous view
-  std::atomic<std::uint64_t> version_{1};
+  base::Mutex mutex_;  // serializes changes
+  base::Snapshot<EnvoyView> views_;
+  std::atomic<std::uint64_t> version_{0};
 };
 
 }  // namespace weir::envoy
