@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "control/plan_desk.h"
+#include "control/plan_control.h"
 #include "fuzz.h"
 #include "weir/gate.h"
 
@@ -48,9 +48,9 @@ rules:
   row.plan = field(input);
   row.limits = field(input);
   row.until = field(input);
-  const auto judged = control::judge_row(policy, row);
-  if (!judged) {
-    const std::string& message = judged.error().message;
+  const auto checked = control::check_row(policy, row);
+  if (!checked) {
+    const std::string& message = checked.error().message;
     WEIR_ASSERT(!message.empty() && message.size() < 700);
     WEIR_ASSERT(std::ranges::all_of(message, [](char c) { return c >= 0x20 && c < 0x7f; }));
     return;
@@ -59,7 +59,7 @@ rules:
   Limiter limiter({.clock = clock, .keys = 100, .sweeping = Sweeping::by_hand});
   Gate gate(limiter);
   WEIR_ASSERT(gate.use_plans(std::make_shared<OnePlan>(
-      PlanTerms{.plan = judged->plan, .limits = std::make_shared<const std::string>(judged->instead)})));
+      PlanTerms{.plan = checked->plan, .limits = std::make_shared<const std::string>(checked->instead)})));
   WEIR_ASSERT(gate.apply(policy, Force::yes));
   const auto answer = gate.check({.user = "42"});
   WEIR_ASSERT(answer && answer->allowed && answer->limits.size() >= 2);

@@ -15,7 +15,7 @@
 #include "cli/request_flags.h"
 #include "control/config_file.h"
 #include "control/envoy_files.h"
-#include "control/plan_desk.h"
+#include "control/plan_control.h"
 #include "protocol/explain_text.h"
 #include "weir/gate.h"
 
@@ -71,7 +71,7 @@ Result<int> ValidateCommand::run() const {
   const auto policy = control::load_policy(file_);
   if (!policy) return complain_of_file(policy.error().message);
   auto warnings = review(*policy, file_, make_system_clock()->now());
-  if (const auto sound = control::PlanDesk::check(policy->plans, {}); !sound) {
+  if (const auto sound = control::PlanControl::check(policy->plans, {}); !sound) {
     return complain_of_file(file_ + ": " + sound.error().message);
   }
   std::string of_envoy;

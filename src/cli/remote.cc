@@ -89,11 +89,11 @@ Result<net::HttpAnswer> Remote::call(std::string_view method, std::string_view t
 }
 
 Result<net::HttpAnswer> Remote::talk(const base::Endpoint& server, std::string request) const {
-  net::HttpCall call{.server = server,
-                     .request = std::move(request),
-                     .answer_max = kAnswerMax,
-                     .timeout = timeout_,
-                     .is_timeout_per_step = true};
+  net::HttpClientCall call{.server = server,
+                           .request = std::move(request),
+                           .answer_max = kAnswerMax,
+                           .timeout = timeout_,
+                           .is_timeout_per_step = true};
   std::shared_ptr<const net::TlsContext> tls;
   if (address_.starts_with("https://")) {
     auto loaded = net::load_tls(tls_, "--tls-", " ");

@@ -105,7 +105,7 @@ Result<void> Control::try_out(const Policy& policy) const {
   Gate trial(limiter_);
   auto applied = trial.apply(policy, Force::yes);
   if (!applied) return fail(std::move(applied.error()));
-  return PlanDesk::check(policy.plans, folder_of(options_.file));
+  return PlanControl::check(policy.plans, folder_of(options_.file));
 }
 
 Result<std::vector<std::string>> Control::install(const Next& next) {

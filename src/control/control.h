@@ -24,7 +24,7 @@
 #include "control/envoy_files.h"
 #include "control/journal.h"
 #include "control/overlay.h"
-#include "control/plan_desk.h"
+#include "control/plan_control.h"
 #include "envoy/envoy_in_force.h"
 #include "log/log.h"
 #include "weir/gate.h"
@@ -144,7 +144,7 @@ class Control {
   std::set<std::string> folders() const;
   std::string policy_text() const;
   Gate& gate() { return gate_; }
-  PlanDesk& plans() { return plans_; }
+  PlanControl& plans() { return plans_; }
   envoy::EnvoyInForce& envoy() { return envoy_; }
 
  private:
@@ -191,7 +191,7 @@ class Control {
   Gate& gate_;
   envoy::EnvoyInForce envoy_;
   const ControlOptions options_;
-  PlanDesk plans_;
+  PlanControl plans_;
 
   mutable base::Mutex changing_;  // serializes changes
   Journal journal_ GUARDED_BY(changing_);

@@ -88,9 +88,9 @@ bool FileWatch::follow() {
 
 // Whether there were any events.
 bool FileWatch::drain() const {
-  alignas(inotify_event) std::array<char, 4096> room{};
+  alignas(inotify_event) std::array<char, 4096> buffer{};
   bool any = false;
-  while (events_ && read(events_.get(), room.data(), room.size()) > 0) any = true;
+  while (events_ && read(events_.get(), buffer.data(), buffer.size()) > 0) any = true;
   return any;
 }
 

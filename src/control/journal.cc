@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kLockNap{10};
 constexpr int kLockTries = 200;  // two seconds
 constexpr int kNameTries = 10;   // other processes do not replace the file this often in a row
 // Extra bytes of a line in the fleet's list, where it gets a link and perhaps a longer id.
-constexpr std::size_t kLinkRoom = 128;
+constexpr std::size_t kLinkBytes = 128;
 
 tl::unexpected<Error> failed(const std::string& path, const std::string& what) {
   return fail(ErrorCode::unavailable, path + ": " + what + ": " + std::strerror(errno));
@@ -243,11 +243,11 @@ Result<std::uint64_t> Journal::append(Change change) {
 Result<std::uint64_t> Journal::append(Lock lock, Change change) {
   followed_ = change.id = next_id();
   const std::string line = to_line(change);
-  if (line.size() + kLinkRoom > SharedChanges::kLineMax) {
+  if (line.size() + kLinkBytes > SharedChanges::kLineMax) {
     return fail(ErrorCode::out_of_range,
                 "the change is too long to be stored, so it is not made: its line would have " +
                     std::to_string(line.size()) + " bytes; at most " +
-                    std::to_string(SharedChanges::kLineMax - kLinkRoom) + " are allowed");
+                    std::to_string(SharedChanges::kLineMax - kLinkBytes) + " are allowed");
   }
   if (auto written = write_line(line); !written) return fail(std::move(written.error()));
   changes_.push_back(std::move(change));

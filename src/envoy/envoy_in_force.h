@@ -2,7 +2,8 @@
 //
 // Each loop keeps a view, and checks with one atomic load whether there is a newer one. The thread that replaces the
 // limits frees the old ones (base/snapshot.h), since freeing a tree of many limits takes a while. While lifted, as by
-// the kill switch, no limit of the files applies. Any thread may call it. Tested by envoy_in_force_test.cc, rls_envoy_test.cc and tests/server/envoy_files.sh.
+// the kill switch, no limit of the files applies. Any thread may call it. Tested by envoy_in_force_test.cc,
+// rls_envoy_test.cc and tests/server/envoy_files.sh.
 #pragma once
 
 #include <array>
@@ -58,8 +59,9 @@ class EnvoyTally {
     const base::MutexLock lock(mutex_);
     const auto known = series_.find(std::pair(domain, descriptor));
     if (known != series_.end()) return known->second;
-    const bool has_room = series_.size() < kEnvoySeriesMax && (name == Name::of_file || values_ < kEnvoyValueSeriesMax);
-    if (!has_room) return series_[{std::string(domain), std::string(kEnvoyOther)}];
+    const bool has_capacity =
+        series_.size() < kEnvoySeriesMax && (name == Name::of_file || values_ < kEnvoyValueSeriesMax);
+    if (!has_capacity) return series_[{std::string(domain), std::string(kEnvoyOther)}];
     if (name == Name::with_values) ++values_;
     return series_[{std::string(domain), std::string(descriptor)}];
   }

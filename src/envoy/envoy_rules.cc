@@ -85,11 +85,11 @@ Result<std::unique_ptr<EnvoyRules::Level>> EnvoyRules::level_of(const EnvoyDomai
   return level;
 }
 
-EnvoyRules::Step EnvoyRules::step(const Level& level, const Attribute& entry, std::string& room) {
-  room.assign(entry.name).append("_").append(entry.value);
-  if (const auto exact = level.branches.find(room); exact != level.branches.end()) return {&exact->second, By::value};
+EnvoyRules::Step EnvoyRules::step(const Level& level, const Attribute& entry, std::string& buffer) {
+  buffer.assign(entry.name).append("_").append(entry.value);
+  if (const auto exact = level.branches.find(buffer); exact != level.branches.end()) return {&exact->second, By::value};
   for (const auto& [pattern, branch] : level.wildcards) {
-    if (pattern.matches(room)) return {branch, By::wildcard};
+    if (pattern.matches(buffer)) return {branch, By::wildcard};
   }
   const auto bare = level.branches.find(entry.name);
   return {bare == level.branches.end() ? nullptr : &bare->second, By::key};

@@ -103,7 +103,7 @@ class EnvoyRules {
 
   Result<std::unique_ptr<Level>> level_of(const EnvoyDomain& domain, const std::vector<EnvoyDescriptor>& descriptors,
                                           const std::string& parent, Algorithm algorithm);
-  static Step step(const Level& level, const Attribute& entry, std::string& room);
+  static Step step(const Level& level, const Attribute& entry, std::string& buffer);
   static std::string_view counted_value(const Step& step, const Attribute& entry);
   static void write_stat(std::span<const Attribute> entries, std::span<const Step> steps, EnvoyFound& out);
 

@@ -33,7 +33,7 @@ LimitAnswer limit_answer(const policy::BookLimit& limit, const Charge& charge, c
           .decision = decision};
 }
 
-void tell_missing(const policy::Rulebook& book, std::uint32_t rule, policy::Facts& facts, Answer& answer) {
+void deny_missing(const policy::Rulebook& book, std::uint32_t rule, policy::Facts& facts, Answer& answer) {
   answer.allowed = false;
   answer.why = Why::missing;
   answer.rule = book.rule(rule).rule->name;
@@ -54,13 +54,13 @@ void clear(Answer& answer) {
   answer.retry_after = Micros{0};
 }
 
-void tell_ambiguous(Answer& answer) {
+void deny_ambiguous(Answer& answer) {
   answer.allowed = false;
   answer.why = Why::ambiguous_path;
   answer.retry_after = kNever;
 }
 
-void tell(const Request& request, const policy::Bill& bill, const VerdictView& verdict, Answer& answer) {
+void write_verdict(const Request& request, const policy::Bill& bill, const VerdictView& verdict, Answer& answer) {
   WEIR_ASSERT(verdict.decisions.size() == bill.charges.size());
   WEIR_ASSERT(verdict.binding < bill.charges.size());
   const policy::Rulebook& book = *answer.rules;
@@ -78,7 +78,7 @@ void tell(const Request& request, const policy::Bill& bill, const VerdictView& v
   answer.retry_after = jittered(binding.decision.retry_after, jitter, request, bill.charges[answer.binding].key);
 }
 
-void tell_shadow(const policy::ShadowBill& shadow, std::span<const Decision> decisions, Answer& answer) {
+void write_shadow(const policy::ShadowBill& shadow, std::span<const Decision> decisions, Answer& answer) {
   for (std::uint32_t i = 0; i < shadow.charges.size(); ++i) {
     answer.shadows.push_back(limit_answer(shadow.limits[i], shadow.charges[i], decisions[i]));
   }
@@ -106,10 +106,10 @@ Result<void> Gate::Impl::begin(const std::shared_ptr<const policy::Rulebook>& bo
       return fail(ErrorCode::exhausted, "more than " + std::to_string(kChargesMax) +
                                             " limits apply to this request; Weir cannot charge them all at once");
     case policy::Bill::Reason::missing:
-      gate::tell_missing(*book, bill.rule, facts, answer);
+      gate::deny_missing(*book, bill.rule, facts, answer);
       break;
     case policy::Bill::Reason::ambiguous:
-      gate::tell_ambiguous(answer);
+      gate::deny_ambiguous(answer);
       break;
     case policy::Bill::Reason::exempt:
       answer.why = Why::exempt;
@@ -148,7 +148,7 @@ Result<Micros> Gate::Impl::charge(const Request& request, const policy::Bill& bi
   Micros now{0};
   const auto allowed = limiter.charge_into(bill.charges.all(), decisions.all(), now);
   if (!allowed) return fail(allowed.error());
-  gate::tell(request, bill, {*allowed, decisions.all()}, answer);
+  gate::write_verdict(request, bill, {*allowed, decisions.all()}, answer);
   return now;
 }
 

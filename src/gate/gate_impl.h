@@ -1,8 +1,8 @@
 // The shared parts of the gate: the path of a request from the rules to its answer. See weir/gate.h.
 //
 // Every call begins with begin(), which matches the rules and answers what is known without the limiter. Then the
-// bill is charged, previewed, reserved or settled, and tell() writes the result into the answer. Only the sources of
-// this folder include this file. Any thread. Tested by tests/gate_test.cc and tests/gate_calls_test.cc.
+// bill is charged, previewed, reserved or settled, and write_verdict() writes the result into the answer. Only the
+// sources of this folder include this file. Any thread. Tested by tests/gate_test.cc and tests/gate_calls_test.cc.
 #pragma once
 
 #include <algorithm>
@@ -44,11 +44,11 @@ Result<Policy> validated(const Policy& policy);
 // Resets the answer to allowed, as if no rule applied.
 void clear(Answer& answer);
 
-// tell_ambiguous() denies a path that HTTP servers read in more ways than can be charged. tell() writes the decisions
-// into the answer that begin() began for this bill, with the costs in the bill.
-void tell_ambiguous(Answer& answer);
-void tell(const Request& request, const policy::Bill& bill, const VerdictView& verdict, Answer& answer);
-void tell_shadow(const policy::ShadowBill& shadow, std::span<const Decision> decisions, Answer& answer);
+// deny_ambiguous() denies a path that HTTP servers read in more ways than can be charged. write_verdict() writes the
+// decisions into the answer that begin() began for this bill, with the costs in the bill.
+void deny_ambiguous(Answer& answer);
+void write_verdict(const Request& request, const policy::Bill& bill, const VerdictView& verdict, Answer& answer);
+void write_shadow(const policy::ShadowBill& shadow, std::span<const Decision> decisions, Answer& answer);
 
 // What a check of these charges would return if it were the only one. Changes nothing.
 Result<Verdict> look(Limiter& limiter, std::span<const Charge> charges);
@@ -143,7 +143,7 @@ void Gate::Impl::ask_shadows(const policy::Bill& bill, Answer& answer, Ask ask) 
   for (const policy::ShadowBill& shadow : bill.shadows) {
     const Result<Verdict> verdict = ask(shadow);
     if (!verdict) continue;  // a rule in shadow mode must not fail a request
-    gate::tell_shadow(shadow, verdict->decisions, answer);
+    gate::write_shadow(shadow, verdict->decisions, answer);
     const bool is_counted = !verdict->allowed && answer.rules->rule(shadow.rule).count_denied;
     if (is_counted) static_cast<void>(limiter.overdraw(shadow.charges));
   }

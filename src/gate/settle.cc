@@ -56,7 +56,7 @@ std::string once_name(std::string_view id, const policy::ShadowBill& shadow, std
   return name.of(shadow_id(id, rule));
 }
 
-// The tightest limit of a check, judged by what would be left after it.
+// The tightest limit of a check, by what would be left after it.
 std::size_t binding_after(std::span<const Charge> charges, std::vector<Decision> decisions) {
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     std::int64_t left = 0;
@@ -162,11 +162,12 @@ Result<Answer> Gate::Impl::peek(const Request& request) {
   if (answer.allowed && bill.charges.size() > 0) {
     const auto verdict = gate::look(limiter, bill.charges.all());
     if (!verdict) return fail(verdict.error());
-    gate::tell(request, bill, *verdict, answer);
+    gate::write_verdict(request, bill, *verdict, answer);
   }
   if (!answer.allowed) return answer;
   for (const policy::ShadowBill& shadow : bill.shadows) {
-    if (const auto verdict = gate::look(limiter, shadow.charges)) gate::tell_shadow(shadow, verdict->decisions, answer);
+    if (const auto verdict = gate::look(limiter, shadow.charges))
+      gate::write_shadow(shadow, verdict->decisions, answer);
   }
   return answer;
 }
@@ -181,7 +182,7 @@ Result<Answer> Gate::Impl::check_once(std::string_view id, const Request& reques
     const auto verdict = limiter.charge_once(gate::once_name(id, bill), bill.charges.all());
     if (!verdict) return fail(verdict.error());
     is_repeated = verdict->repeated;
-    gate::tell(request, bill, *verdict, answer);
+    gate::write_verdict(request, bill, *verdict, answer);
   }
   if (!answer.allowed) {
     if (auto counted = charge_denied(bill, answer); !counted) return fail(counted.error());
@@ -203,14 +204,14 @@ Result<RuleReservation> Gate::Impl::reserve(const Request& request, const Reserv
   policy::Bill bill;
   if (auto begun = begin(rules.load(), request, bill, out.answer); !begun) return fail(begun.error());
   if (out.answer.allowed && bill.charges.size() > 0 && gate::is_too_ambiguous(*out.answer.rules, request, bill)) {
-    gate::tell_ambiguous(out.answer);
+    gate::deny_ambiguous(out.answer);
     bill.counts_denied = false;  // as for any path that is too ambiguous to charge
   }
   if (out.answer.allowed && bill.charges.size() > 0) {
     auto reserved = limiter.reserve(bill.charges.all(), options);
     if (!reserved) return fail(std::move(reserved.error()));
     out.id = std::move(reserved->id);
-    gate::tell(request, bill, reserved->verdict, out.answer);
+    gate::write_verdict(request, bill, reserved->verdict, out.answer);
   }
   if (!out.answer.allowed) {
     if (auto counted = charge_denied(bill, out.answer); !counted) return fail(counted.error());
@@ -234,7 +235,7 @@ Result<Answer> Gate::Impl::settle(std::string_view id, const Request& request) {
   if (bill.charges.size() > 0) {
     auto verdict = gate::settle_all(limiter, id, bill.charges.all(), kNotReserved);
     if (!verdict) return fail(verdict.error());
-    gate::tell(request, bill, *verdict, answer);
+    gate::write_verdict(request, bill, *verdict, answer);
     reserved = std::move(verdict->reserved);
   }
   std::vector<std::int64_t> free_reserved;

@@ -55,14 +55,14 @@ Error too_many() {
                                     " limits apply to the parts of this request; Weir cannot charge them all at once"};
 }
 
-void tell_part(const Request& request, View& view, std::span<const Charge> charges, std::span<const Decision> all,
-               Answer& answer) {
+void write_part(const Request& request, View& view, std::span<const Charge> charges, std::span<const Decision> all,
+                Answer& answer) {
   base::Few<Decision, kChargesMax> own;
   for (std::size_t i = 0; i < view.bill.charges.size(); ++i) {
     view.bill.charges[i].cost = charges[view.places[i]].cost;
     own.add(all[view.places[i]]);
   }
-  gate::tell(request, view.bill, {std::ranges::all_of(own, &Decision::allowed), own.all()}, answer);
+  gate::write_verdict(request, view.bill, {std::ranges::all_of(own, &Decision::allowed), own.all()}, answer);
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ class Gate::Impl::Together {
     for (std::size_t i = 0; i < also.size(); ++i) decisions[i] = verdict->decisions[places[i]];
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       if (!answers_[i].allowed || views_[i].bill.charges.size() == 0) continue;
-      tell_part(requests_[i], views_[i], sum_.charges(), verdict->decisions, answers_[i]);
+      write_part(requests_[i], views_[i], sum_.charges(), verdict->decisions, answers_[i]);
     }
     if (verdict->allowed) {
       charge_shadows();
@@ -173,7 +173,7 @@ class Gate::Impl::Together {
       for (Charge& charge : shadow.charges) charge.cost = costs[shadow.charges[0].key];
       auto verdict = verdicts.find(shadow.charges[0].key);
       if (verdict == verdicts.end()) verdict = verdicts.emplace(shadow.charges[0].key, charge(i, shadow)).first;
-      if (verdict->second) gate::tell_shadow(shadow, verdict->second->decisions, answers_[i]);
+      if (verdict->second) gate::write_shadow(shadow, verdict->second->decisions, answers_[i]);
     });
   }
 

@@ -77,17 +77,17 @@ class Gate::Impl::Lines {
   void add(std::uint32_t number, std::string_view body, const usage::Sums& sums) {
     const policy::BookRule& rule = book_.rule(number);
     if (sums == usage::Sums{} || rule.rule->by_hand) return;
-    policy::SubjectRoom& room = rooms_[lines_.size()];
+    policy::SubjectBuffer& buffer = buffers_[lines_.size()];
     usage::Ledger::Line& line = lines_.add();
     line.rule = rule.counts;
-    line.subject = policy::subject_of(body, *rule.per, book_.policy().identity, room);
+    line.subject = policy::subject_of(body, *rule.per, book_.policy().identity, buffer);
     line.sums = sums;
   }
 
   const policy::Rulebook& book_;
   const policy::Bill& bill_;
   base::Few<usage::Ledger::Line, 2 * kChargesMax> lines_;
-  std::array<policy::SubjectRoom, 2 * kChargesMax> rooms_;
+  std::array<policy::SubjectBuffer, 2 * kChargesMax> buffers_;
 };
 
 void Gate::Impl::post(const policy::Bill& bill, const Answer& answer, Micros now, PostFree free,
@@ -132,9 +132,9 @@ void Gate::Impl::post_settled(const policy::Bill& bill, const Answer& answer, st
 void Gate::Impl::post_denial(const policy::BookRule& rule, const policy::Rulebook& book, std::string_view body,
                              Micros now) noexcept {
   if (!ledger.is_on() || rule.rule->by_hand) return;
-  policy::SubjectRoom room;
+  policy::SubjectBuffer buffer;
   const usage::Ledger::Line line{
-      rule.counts, policy::subject_of(body, *rule.per, book.policy().identity, room), {.denied = 1}};
+      rule.counts, policy::subject_of(body, *rule.per, book.policy().identity, buffer), {.denied = 1}};
   ledger.add({&line, 1}, now);
 }
 

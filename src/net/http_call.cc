@@ -25,7 +25,7 @@ bool is_named(std::string_view line, std::string_view name) {
 
 class Caller {
  public:
-  explicit Caller(const HttpCall& call) : call_(call), deadline_(call.timeout, call.is_ending) {}
+  explicit Caller(const HttpClientCall& call) : call_(call), deadline_(call.timeout, call.is_ending) {}
 
   Result<void> connect() {
     auto socket = connect_to(call_.server, deadline_);
@@ -89,7 +89,7 @@ class Caller {
     return HttpAnswer{head->status, text_.substr(end + kHeadEnd.size())};
   }
 
-  const HttpCall& call_;
+  const HttpClientCall& call_;
   Deadline deadline_;
   Wire wire_{};
   std::string text_{};
@@ -117,7 +117,7 @@ std::optional<HttpHead> parse_http_head(std::string_view text) {
   return head;
 }
 
-Result<HttpAnswer> call_http(const HttpCall& call) {
+Result<HttpAnswer> call_http(const HttpClientCall& call) {
   Caller caller(call);
   return caller.connect().and_then([&] { return caller.send(); }).and_then([&] { return caller.receive(); });
 }

@@ -29,7 +29,7 @@ struct HttpAnswer {
   std::string body{};
 };
 
-struct HttpCall {
+struct HttpClientCall {
   base::Endpoint server{};
   const TlsContext* tls = nullptr;  // null: plain
   std::string request{};            // with `Connection: close`
@@ -39,6 +39,6 @@ struct HttpCall {
   bool is_timeout_per_step = false;
   const std::atomic<bool>* is_ending = nullptr;  // ends the call within a second
 };
-Result<HttpAnswer> call_http(const HttpCall& call);
+Result<HttpAnswer> call_http(const HttpClientCall& call);
 
 }  // namespace weir::net

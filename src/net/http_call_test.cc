@@ -67,7 +67,7 @@ Result<HttpAnswer> call(std::string_view bytes, std::size_t answer_max = 1'000, 
                     .timeout = std::chrono::minutes{1}});
 }
 
-TEST(HttpCall, EndsTheAnswerAsItsHeadSays) {
+TEST(HttpClientCall, EndsTheAnswerAsItsHeadSays) {
   EXPECT_EQ(call("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").value().body, "ok");
   EXPECT_EQ(call("HTTP/1.1 429 Too Many\r\n\r\nuntil the end").value().body, "until the end");
   EXPECT_EQ(call("HTTP/1.1 503 Away\r\nContent-Length: 9000\r\n\r\n", 0).value().status, 503)
@@ -75,7 +75,7 @@ TEST(HttpCall, EndsTheAnswerAsItsHeadSays) {
 }
 
 // An attacker can close the TCP connection, so its end alone does not prove that the answer is complete.
-TEST(HttpCall, EndsATlsAnswerWithoutALengthOnlyByCloseNotify) {
+TEST(HttpClientCall, EndsATlsAnswerWithoutALengthOnlyByCloseNotify) {
   const PlainStreams tls;
   const std::string head = "HTTP/1.1 200 OK\r\n";
   EXPECT_EQ(call(head + "\r\nwhole" + '\0', 1'000, &tls).value().body, "whole");
@@ -83,7 +83,7 @@ TEST(HttpCall, EndsATlsAnswerWithoutALengthOnlyByCloseNotify) {
   EXPECT_EQ(call(head + "Content-Length: 2\r\n\r\nok", 1'000, &tls).value().body, "ok");
 }
 
-TEST(HttpCall, ReportsInvalidAnswers) {
+TEST(HttpClientCall, ReportsInvalidAnswers) {
   const auto error_of = [](std::string_view bytes) { return call(bytes).error().message; };
   EXPECT_EQ(error_of("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok"), "the server closed the connection");
   EXPECT_EQ(error_of("-ERR unknown command\r\n"), "the answer is not HTTP");

@@ -80,12 +80,12 @@ class OpenSslStream final : public TlsStream {
   }
 
   Step read(std::string& plain) override {
-    std::array<char, 16 << 10> room;
+    std::array<char, 16 << 10> buffer;
     while (true) {
       ERR_clear_error();
-      const int size = SSL_read(ssl_.get(), room.data(), int_of(room.size()));
+      const int size = SSL_read(ssl_.get(), buffer.data(), int_of(buffer.size()));
       if (const Step step = step_of(size); step != Step::done) return step;
-      plain.append(room.data(), static_cast<std::size_t>(size));
+      plain.append(buffer.data(), static_cast<std::size_t>(size));
     }
   }
 

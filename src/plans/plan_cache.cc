@@ -121,7 +121,7 @@ struct PlanCache::Part {
   std::map<std::string, std::string, std::less<>> accepted GUARDED_BY(mutex);
 
   // Records whether the new text is refused. Returns true if that changes what was accepted.
-  bool judge(Entry& entry, std::string_view text, bool is_accepted) REQUIRES(mutex) {
+  bool check(Entry& entry, std::string_view text, bool is_accepted) REQUIRES(mutex) {
     if (!is_accepted && !entry.is_refused && !entry.text.empty()) accepted.emplace(entry.subject, entry.text);
     const bool was_refused = std::exchange(entry.is_refused, !is_accepted);
     if (is_accepted && was_refused) accepted.erase(entry.subject);
@@ -237,7 +237,7 @@ PlanCache::Waited PlanCache::wait(std::string_view subject, Micros most) {
   ++at.part.waiting;
   const bool ended = at.part.answered.wait_for(lock, most, is_over);
   --at.part.waiting;
-  return ended ? waited : Waited::in_vain;
+  return ended ? waited : Waited::timed_out;
 }
 
 bool PlanCache::is_same(std::string_view subject, std::string_view text, Mark mark) {
@@ -249,7 +249,8 @@ bool PlanCache::is_same(std::string_view subject, std::string_view text, Mark ma
   return true;
 }
 
-bool PlanCache::keep(std::string_view subject, std::string_view text, const KeptTerms* terms, Mark mark, Room room) {
+bool PlanCache::keep(std::string_view subject, std::string_view text, const KeptTerms* terms, Mark mark,
+                     WhenFull then) {
   const std::string* const plan =
       terms == nullptr || terms->plan.empty() ? nullptr : &*names_.emplace(terms->plan).first;
   std::shared_ptr<const std::string> instead;
@@ -259,7 +260,7 @@ bool PlanCache::keep(std::string_view subject, std::string_view text, const Kept
     const base::MutexLock lock(part.mutex);
     if (Entry* const found = part.index.find(subject, hash)) {
       Entry& entry = *found;
-      if (part.judge(entry, text, terms != nullptr)) edits_.fetch_add(1, std::memory_order_relaxed);
+      if (part.check(entry, text, terms != nullptr)) edits_.fetch_add(1, std::memory_order_relaxed);
       const bool was_pending = std::exchange(entry.is_pending, false);
       const bool has_changed = !was_pending && entry.text != text;
       part.leave(entry);
@@ -277,10 +278,10 @@ bool PlanCache::keep(std::string_view subject, std::string_view text, const Kept
       return has_changed;
     }
   }
-  if (text.empty() || (is_full() && room == Room::as_left)) return false;
+  if (text.empty() || (is_full() && then == WhenFull::skip)) return false;
   bool ignored = false;
   find(subject, ignored);
-  keep(subject, text, terms, mark, Room::as_left);
+  keep(subject, text, terms, mark, WhenFull::skip);
   return false;
 }
 

@@ -42,10 +42,10 @@ class PlanCache {
 
   // Waits until the subject is no longer pending, at most `most`. Does not wait if no lookup of the subject is
   // queued.
-  enum class Waited { known, in_vain, not_at_all };
+  enum class Waited { known, timed_out, not_at_all };
   Waited wait(std::string_view subject, Micros most);
 
-  // Whether the database's row, as row_text() encodes it, was judged already with the current tiers. If so, nothing
+  // Whether the database's row, as row_text() encodes it, was checked already with the current tiers. If so, nothing
   // is left to do.
   struct Mark {
     std::uint32_t era = 0;      // of the tiers
@@ -56,10 +56,10 @@ class PlanCache {
   // keep()
   //
   // Stores the terms of a row. Null terms mean that the row was refused, so the subject keeps its previous terms. An
-  // unknown subject is added only if there is free capacity, or if `room` allows eviction. Returns true if a known
+  // unknown subject is added only if there is free capacity, or if `then` allows eviction. Returns true if a known
   // subject changed.
-  enum class Room { as_left, make };
-  bool keep(std::string_view subject, std::string_view text, const KeptTerms* terms, Mark mark, Room room);
+  enum class WhenFull { skip, evict };
+  bool keep(std::string_view subject, std::string_view text, const KeptTerms* terms, Mark mark, WhenFull then);
 
   // Iterates over all subjects in steps, while others are added and removed. Every subject that stays throughout is
   // seen. One thread may use a Walk.

@@ -11,7 +11,7 @@
 namespace weir::plans {
 namespace {
 
-using Room = PlanCache::Room;
+using WhenFull = PlanCache::WhenFull;
 using Waited = PlanCache::Waited;
 
 PlanTerms ask(PlanCache& cache, const std::string& subject) {
@@ -19,9 +19,9 @@ PlanTerms ask(PlanCache& cache, const std::string& subject) {
   return cache.find(subject, ignored);
 }
 
-void put(PlanCache& cache, const std::string& subject, const std::string& plan, Room room = Room::make) {
+void put(PlanCache& cache, const std::string& subject, const std::string& plan, WhenFull then = WhenFull::evict) {
   const KeptTerms terms{plan, ""};
-  cache.keep(subject, plan, &terms, {}, room);
+  cache.keep(subject, plan, &terms, {}, then);
 }
 
 TEST(PlanCache, ASubjectIsPendingUntilItsReplyAndIsLookedUpOnce) {
@@ -36,7 +36,7 @@ TEST(PlanCache, ASubjectIsPendingUntilItsReplyAndIsLookedUpOnce) {
   EXPECT_TRUE(wants);
   EXPECT_EQ(cache.pending(), 1u);
   const KeptTerms terms{"pro", "5/second", Micros{7}};
-  EXPECT_FALSE(cache.keep("user:1", "p3:pro", &terms, {}, Room::make));
+  EXPECT_FALSE(cache.keep("user:1", "p3:pro", &terms, {}, WhenFull::evict));
   const PlanTerms found = cache.find("user:1", wants);
   EXPECT_FALSE(wants);
   EXPECT_FALSE(found.is_pending);
@@ -49,10 +49,10 @@ TEST(PlanCache, ASubjectIsPendingUntilItsReplyAndIsLookedUpOnce) {
 TEST(PlanCache, ARefusedRowKeepsThePreviousTerms) {
   PlanCache cache(100);
   put(cache, "user:1", "pro");
-  EXPECT_TRUE(cache.keep("user:1", "bad", nullptr, {}, Room::make));
+  EXPECT_TRUE(cache.keep("user:1", "bad", nullptr, {}, WhenFull::evict));
   EXPECT_EQ(ask(cache, "user:1").plan, "pro");
   ask(cache, "user:2");
-  cache.keep("user:2", "bad", nullptr, {}, Room::make);
+  cache.keep("user:2", "bad", nullptr, {}, WhenFull::evict);
   EXPECT_EQ(ask(cache, "user:2").plan, "");
   EXPECT_FALSE(ask(cache, "user:2").is_pending);
 }
@@ -66,21 +66,21 @@ TEST(PlanCache, KeepsTheAcceptedTextBesideARefusedOne) {
     }
     return seen.size() == 1 ? seen.front().accepted : "not one";
   };
-  cache.keep("user:1", "bad", nullptr, {}, Room::make);
+  cache.keep("user:1", "bad", nullptr, {}, WhenFull::evict);
   EXPECT_EQ(accepted(), "") << "no row of the subject was accepted yet";
   put(cache, "user:1", "pro");
   EXPECT_EQ(accepted(), "pro");
   const std::uint64_t before = cache.edits();
-  cache.keep("user:1", "bad", nullptr, {}, Room::make);
-  cache.keep("user:1", "worse", nullptr, {}, Room::make);
+  cache.keep("user:1", "bad", nullptr, {}, WhenFull::evict);
+  cache.keep("user:1", "worse", nullptr, {}, WhenFull::evict);
   EXPECT_EQ(accepted(), "pro");
   EXPECT_EQ(cache.edits(), before);
   put(cache, "user:1", "worse");  // other tiers may accept what was refused
   EXPECT_EQ(accepted(), "worse");
   EXPECT_GT(cache.edits(), before);
-  cache.keep("user:1", "bad", nullptr, {}, Room::make);
+  cache.keep("user:1", "bad", nullptr, {}, WhenFull::evict);
   const KeptTerms none;
-  cache.keep("user:1", "", &none, {}, Room::make);
+  cache.keep("user:1", "", &none, {}, WhenFull::evict);
   EXPECT_EQ(accepted(), "");
 }
 
@@ -88,7 +88,7 @@ TEST(PlanCache, RecognizesAnUnchangedRowOnlyUnderTheSameTiers) {
   PlanCache cache(100);
   const KeptTerms terms{"pro", ""};
   EXPECT_FALSE(cache.is_same("user:1", "p3:pro", {1, 1}));
-  cache.keep("user:1", "p3:pro", &terms, {1, 1}, Room::make);
+  cache.keep("user:1", "p3:pro", &terms, {1, 1}, WhenFull::evict);
   EXPECT_TRUE(cache.is_same("user:1", "p3:pro", {1, 2}));
   EXPECT_FALSE(cache.is_same("user:1", "p4:free", {1, 2}));
   EXPECT_FALSE(cache.is_same("user:1", "p3:pro", {2, 2}));
@@ -101,7 +101,7 @@ TEST(PlanCache, AFloodOfInventedSubjectsDoesNotEvictThoseWithARow) {
   for (int i = 0; i < 100'000; ++i) {
     const std::string made_up = "ip:" + std::to_string(i);
     ask(cache, made_up);
-    cache.keep(made_up, "", nullptr, {}, Room::as_left);
+    cache.keep(made_up, "", nullptr, {}, WhenFull::skip);
   }
   EXPECT_LE(cache.size(), 1'010u);
   EXPECT_GE(cache.evicted(), 98'000u);
@@ -115,7 +115,7 @@ TEST(PlanCache, KeepsOftenRequestedSubjectsWithoutARow) {
   const auto known = [&](int number) {
     bool wants = false;
     cache.find(user(number), wants);
-    if (wants) cache.keep(user(number), "", nullptr, {}, Room::as_left);
+    if (wants) cache.keep(user(number), "", nullptr, {}, WhenFull::skip);
     return !wants;
   };
   for (int i = 0; i < 100; ++i) known(i);
@@ -129,10 +129,10 @@ TEST(PlanCache, KeepsOftenRequestedSubjectsWithoutARow) {
 
 TEST(PlanCache, AnUnrequestedRowUsesOnlyFreeCapacity) {
   PlanCache cache(10);
-  for (int i = 0; i < 20; ++i) put(cache, user(i), "pro", Room::as_left);
+  for (int i = 0; i < 20; ++i) put(cache, user(i), "pro", WhenFull::skip);
   EXPECT_EQ(cache.size(), 10u);
   EXPECT_EQ(cache.evicted(), 0u);
-  put(cache, user(20), "pro", Room::make);
+  put(cache, user(20), "pro", WhenFull::evict);
   EXPECT_EQ(ask(cache, user(20)).plan, "pro");
   EXPECT_EQ(cache.evicted(), 1u);
 }
@@ -152,7 +152,7 @@ TEST(PlanCache, AWalkSeesEverySubjectThatStays) {
     for (const auto& one : seen) ++met[one.subject];
     // Meanwhile some subjects gain a row and some lose theirs.
     put(cache, user(round * 7 % 5'000), "free");
-    cache.keep(user(round * 11 % 5'000), "", nullptr, {}, Room::as_left);
+    cache.keep(user(round * 11 % 5'000), "", nullptr, {}, WhenFull::skip);
   }
   int missed = 0;
   for (int i = 0; i < 5'000; ++i) missed += met.count(user(i)) == 0 ? 1 : 0;
@@ -164,7 +164,7 @@ TEST(PlanCache, AWaitEndsWithTheReplyAndNeedsAQueuedLookup) {
   PlanCache cache(100);
   EXPECT_EQ(cache.wait("user:1", Micros{60'000'000}), Waited::not_at_all);
   ask(cache, "user:1");
-  EXPECT_EQ(cache.wait("user:1", Micros{1'000}), Waited::in_vain);
+  EXPECT_EQ(cache.wait("user:1", Micros{1'000}), Waited::timed_out);
   std::thread answering([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
     put(cache, "user:1", "pro");

@@ -43,9 +43,9 @@ struct PlanDirectory::Impl {
         own_clock(options.clock == nullptr ? make_system_clock() : nullptr),
         clock(options.clock == nullptr ? *own_clock : *options.clock),
         cache(options.subjects_max),
-        refusals(options.tell),
+        refusals(options.report),
         reader(*source, cache, refusals, {options.subjects_max, options.refresh}),
-        judge(options.judge),
+        check(options.check),
         contact_at(clock.now()),
         random(std::random_device{}()) {}
 
@@ -74,13 +74,13 @@ struct PlanDirectory::Impl {
 
   void recall() {
     if (options.memory.empty()) return;
-    judge_if_new();
+    check_if_new();
     const auto rows = read_plan_memory(options.memory, options.memory_of);
     if (rows) {
       reader.recall(*rows, clock.now());
       remembered_edits = cache.edits();
-    } else if (rows.error().code != ErrorCode::not_found && options.tell) {
-      options.tell({PlanEvent::Kind::not_remembered, "", rows.error().message});
+    } else if (rows.error().code != ErrorCode::not_found && options.report) {
+      options.report({PlanEvent::Kind::not_remembered, "", rows.error().message});
     }
   }
 
@@ -101,15 +101,15 @@ struct PlanDirectory::Impl {
     if (written) {
       remembered_edits = edits;
       memory_error.clear();
-    } else if (std::exchange(memory_error, written.error().message) != written.error().message && options.tell) {
-      options.tell({PlanEvent::Kind::not_remembered, "", written.error().message});
+    } else if (std::exchange(memory_error, written.error().message) != written.error().message && options.report) {
+      options.report({PlanEvent::Kind::not_remembered, "", written.error().message});
     }
   }
 
   // Returns false if the database cannot be used now.
   bool step() {
     try {
-      judge_if_new();
+      check_if_new();
       const Result<void> done = is_open ? turn() : open();
       if (!done) go_down(done.error());
       return done.has_value();
@@ -134,7 +134,7 @@ struct PlanDirectory::Impl {
     while (clock.now() < until && !is_stopping()) {
       clock.sleep(nap, until);
       run_jobs();
-      judge_if_new();
+      check_if_new();
     }
   }
 
@@ -142,7 +142,7 @@ struct PlanDirectory::Impl {
     run_jobs();
     const Micros now = clock.now();
     cache.set_tick(static_cast<std::uint32_t>(now / kTick));
-    refusals.tell_the_rest(now);
+    refusals.report_rest(now);
     std::vector<std::string> batch;
     bool is_more = false;
     {
@@ -177,7 +177,7 @@ struct PlanDirectory::Impl {
   // queue, because it may be the one whose lookup takes too long.
   Result<void> look_up_wanted(std::vector<std::string>& batch, Micros now) {
     try {
-      Result<void> done = reader.look_up(batch, PlanCache::Room::make, now);
+      Result<void> done = reader.look_up(batch, PlanCache::WhenFull::evict, now);
       if (done) {
         waiting_pays.store(true, std::memory_order_relaxed);
         return done;
@@ -204,19 +204,19 @@ struct PlanDirectory::Impl {
     }
   }
 
-  void judge_if_new() {
-    std::function<Result<JudgedRow>(const PlanRow&)> by;
+  void check_if_new() {
+    std::function<Result<CheckedRow>(const PlanRow&)> by;
     {
       const base::MutexLock lock(work_mutex);
-      if (!has_new_judge) return;
-      by = judge;
-      has_new_judge = false;
+      if (!has_new_check) return;
+      by = check;
+      has_new_check = false;
     }
     try {
-      reader.judge_by(std::move(by), clock.now());
+      reader.check_by(std::move(by), clock.now());
     } catch (const std::exception&) {
       const base::MutexLock lock(work_mutex);
-      has_new_judge = true;  // some rows are judged already, which does no harm
+      has_new_check = true;  // some rows are checked already, which does no harm
       throw;
     }
   }
@@ -232,7 +232,7 @@ struct PlanDirectory::Impl {
       error.clear();
       is_back = std::exchange(is_away_told, false);
     }
-    if (is_back && options.tell) options.tell({PlanEvent::Kind::available, "", "the plan database answers again"});
+    if (is_back && options.report) options.report({PlanEvent::Kind::available, "", "the plan database answers again"});
   }
 
   void go_down(const Error& why) {
@@ -247,7 +247,7 @@ struct PlanDirectory::Impl {
       error = why.message;
       ++failures;
     }
-    if (is_news && options.tell) options.tell({PlanEvent::Kind::unavailable, "", why.message});
+    if (is_news && options.report) options.report({PlanEvent::Kind::unavailable, "", why.message});
   }
 
   void note_contact() {
@@ -341,8 +341,8 @@ struct PlanDirectory::Impl {
   base::Mutex work_mutex;  // for the thread's work queue
   std::deque<std::string> wanted GUARDED_BY(work_mutex);
   std::deque<std::function<void()>> jobs GUARDED_BY(work_mutex);
-  std::function<Result<JudgedRow>(const PlanRow&)> judge GUARDED_BY(work_mutex);
-  bool has_new_judge GUARDED_BY(work_mutex) = true;
+  std::function<Result<CheckedRow>(const PlanRow&)> check GUARDED_BY(work_mutex);
+  bool has_new_check GUARDED_BY(work_mutex) = true;
   bool stopping GUARDED_BY(work_mutex) = false;
 
   mutable base::Mutex state_mutex;  // for what the thread reports
@@ -357,7 +357,7 @@ struct PlanDirectory::Impl {
   std::uint64_t changes GUARDED_BY(state_mutex) = 0;
 
   std::atomic<bool> waiting_pays{true};  // false after a wait without an answer, or while the database is down
-  std::atomic<std::uint64_t> waits{0}, waits_in_vain{0};
+  std::atomic<std::uint64_t> waits{0}, wait_timeouts{0};
   std::atomic<std::int64_t> waited_to_us{0};  // the time up to which waiting has used its share
   std::minstd_rand random;
   Sleeper nap;
@@ -398,18 +398,18 @@ bool PlanDirectory::wait(std::string_view subject) noexcept {
   if (pays) impl_->waits.fetch_add(1, std::memory_order_relaxed);
   const PlanCache::Waited waited = impl_->cache.wait(subject, pays ? impl_->options.wait : Micros{0});
   if (pays) impl_->note_wait(begun, impl_->clock.now());
-  if (pays && waited == PlanCache::Waited::in_vain) {
-    impl_->waits_in_vain.fetch_add(1, std::memory_order_relaxed);
+  if (pays && waited == PlanCache::Waited::timed_out) {
+    impl_->wait_timeouts.fetch_add(1, std::memory_order_relaxed);
     impl_->waiting_pays.store(false, std::memory_order_relaxed);
   }
   return waited == PlanCache::Waited::known;
 }
 
-void PlanDirectory::judge_by(std::function<Result<JudgedRow>(const PlanRow&)> judge) {
+void PlanDirectory::check_by(std::function<Result<CheckedRow>(const PlanRow&)> check) {
   {
     const base::MutexLock lock(impl_->work_mutex);
-    impl_->judge = std::move(judge);
-    impl_->has_new_judge = true;
+    impl_->check = std::move(check);
+    impl_->has_new_check = true;
   }
   impl_->wake_all();
 }
@@ -440,7 +440,7 @@ PlanStatus PlanDirectory::status() const {
   status.pending = impl_->cache.pending();
   status.evicted = impl_->cache.evicted();
   status.waits = impl_->waits.load(std::memory_order_relaxed);
-  status.waits_in_vain = impl_->waits_in_vain.load(std::memory_order_relaxed);
+  status.wait_timeouts = impl_->wait_timeouts.load(std::memory_order_relaxed);
   status.refused = impl_->refusals.total();
   status.refused_rows = impl_->refusals.last();
   return status;
@@ -449,7 +449,7 @@ PlanStatus PlanDirectory::status() const {
 Result<void> PlanDirectory::write(const PlanChange& change) {
   return impl_->ask<void>([&]() -> Result<void> {
     if (Result<void> written = impl_->source->write(change); !written) return written;
-    return impl_->reader.look_up({&change.subject, 1}, PlanCache::Room::make, impl_->clock.now());
+    return impl_->reader.look_up({&change.subject, 1}, PlanCache::WhenFull::evict, impl_->clock.now());
   });
 }
 

@@ -1,6 +1,6 @@
 // Caches which subject is on which plan: a bounded copy of a database, kept up to date by its own thread.
 //
-//   weir::plans::PlanDirectory plans(*std::move(source), {.judge = judge});
+//   weir::plans::PlanDirectory plans(*std::move(source), {.check = check});
 //   const weir::PlanTerms terms = plans.find("user:42");        // never waits for the database
 //
 // The directory looks a new subject up once, even if many checks ask for it. Until the reply arrives, the subject has
@@ -25,7 +25,7 @@
 namespace weir::plans {
 
 // A row that was found valid.
-struct JudgedRow {
+struct CheckedRow {
   std::string plan{};     // empty: the default plan
   std::string instead{};  // quotas as text; empty: those of the plan
   Micros until{0};
@@ -45,9 +45,9 @@ struct PlanDirectoryOptions {
   Micros wait{5'000};          // the longest time that a check waits
   std::string memory{};        // file for a start while the database is unavailable; empty: none
   std::string memory_of{};     // identifies the database, on one line
-  std::function<Result<JudgedRow>(const PlanRow&)> judge{};
-  std::function<void(const PlanEvent&)> tell{};  // called on the directory's thread
-  Clock* clock = nullptr;                        // null: the system clock
+  std::function<Result<CheckedRow>(const PlanRow&)> check{};
+  std::function<void(const PlanEvent&)> report{};  // called on the directory's thread
+  Clock* clock = nullptr;                          // null: the system clock
 };
 
 struct PlanStatus {
@@ -55,7 +55,7 @@ struct PlanStatus {
   std::string error{};  // the last error, if is_up is false
   Micros age{0};        // time since the database last replied; since the start if it never did
   std::size_t subjects = 0, pending = 0;
-  std::uint64_t lookups = 0, changes = 0, evicted = 0, refused = 0, failures = 0, waits = 0, waits_in_vain = 0;
+  std::uint64_t lookups = 0, changes = 0, evicted = 0, refused = 0, failures = 0, waits = 0, wait_timeouts = 0;
   std::vector<PlanEvent> refused_rows{};  // the most recent ones, each subject once
 };
 
@@ -69,8 +69,8 @@ class PlanDirectory final : public Plans {
   PlanTerms find(std::string_view subject) noexcept override;
   bool wait(std::string_view subject) noexcept override;
 
-  // Sets new tiers: every known row is judged again.
-  void judge_by(std::function<Result<JudgedRow>(const PlanRow&)> judge);
+  // Sets new tiers: every known row is checked again.
+  void check_by(std::function<Result<CheckedRow>(const PlanRow&)> check);
   // Waits until the database was read for the first time, at most `most`. For startup.
   bool wait_until_read(Micros most);
 

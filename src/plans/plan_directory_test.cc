@@ -135,7 +135,7 @@ struct PlanDirectoryTest : testing::Test {
   std::vector<PlanEvent> told;
 
   PlanDirectoryOptions options() {
-    return {.judge = strict_judge, .tell = [this](const PlanEvent& event) {
+    return {.check = strict_check, .report = [this](const PlanEvent& event) {
               const std::lock_guard lock(told_mutex);
               told.push_back(event);
             }};
@@ -210,12 +210,12 @@ TEST_F(PlanDirectoryTest, AfterATimeoutNoCheckWaitsUntilTheDatabaseAnswersAgain)
   script->stick(true);
   plans->find("user:1");
   EXPECT_FALSE(plans->wait("user:1"));
-  EXPECT_EQ(plans->status().waits_in_vain, 1u);
+  EXPECT_EQ(plans->status().wait_timeouts, 1u);
   for (int i = 0; i < 1'000; ++i) {
     plans->find(user(i));
     EXPECT_FALSE(plans->wait(user(i)));
   }
-  EXPECT_EQ(plans->status().waits_in_vain, 1u);
+  EXPECT_EQ(plans->status().wait_timeouts, 1u);
   EXPECT_EQ(plans->status().waits, 1u);
   script->stick(false);
   until([&] { return plans->status().pending == 0; });
@@ -373,14 +373,14 @@ TEST_F(PlanDirectoryTest, AnInvalidRowIsRefusedAloneAndItsSubjectKeepsItsPlan) {
   EXPECT_EQ(plans->status().refused_rows.size(), 8u);
 }
 
-TEST_F(PlanDirectoryTest, ChangedTiersJudgeEveryRowAgainEvenDuringAnOutage) {
+TEST_F(PlanDirectoryTest, ChangedTiersCheckEveryRowAgainEvenDuringAnOutage) {
   script->set("user:1", "gold");
   script->set("user:2", "pro");
   const auto plans = make_and_read();
   EXPECT_EQ(plans->find("user:1").plan, "");
   script->kill(true);
   until([&] { return !plans->status().is_up; });
-  plans->judge_by([](const PlanRow& row) -> Result<JudgedRow> { return JudgedRow{row.plan.value_or("")}; });
+  plans->check_by([](const PlanRow& row) -> Result<CheckedRow> { return CheckedRow{row.plan.value_or("")}; });
   until_plan(*plans, "user:1", "gold");
   EXPECT_EQ(plans->find("user:2").plan, "pro");
   EXPECT_TRUE(plans->status().refused_rows.empty());

@@ -16,8 +16,8 @@ constexpr std::size_t kPageRows = 1'000;       // takes some milliseconds
 constexpr std::size_t kChangedMax = 10'000;
 constexpr Micros kRestMax{250'000};
 
-Result<JudgedRow> take_at_its_word(const PlanRow& row) {
-  return JudgedRow{row.plan.value_or(""), row.limits.value_or("")};
+Result<CheckedRow> take_at_its_word(const PlanRow& row) {
+  return CheckedRow{row.plan.value_or(""), row.limits.value_or("")};
 }
 
 template <class List>
@@ -34,20 +34,20 @@ PlanReader::PlanReader(PlanSource& source, PlanCache& cache, Refusals& refusals,
       cache_(cache),
       refusals_(refusals),
       bounds_(bounds),
-      judge_(take_at_its_word),
+      check_(take_at_its_word),
       at_once_(kAtOnce),
       random_(std::random_device{}()) {}
 
-void PlanReader::judge_by(Judge judge, Micros now) {
-  judge_ = judge ? std::move(judge) : take_at_its_word;
+void PlanReader::check_by(Check check, Micros now) {
+  check_ = check ? std::move(check) : take_at_its_word;
   ++era_;
   cache_.each([&](const PlanCache::Seen& one) {
     if (one.is_pending) return;
-    if (const auto row = row_of_text(one.subject, one.text)) take(*row, PlanCache::Room::as_left, now);
+    if (const auto row = row_of_text(one.subject, one.text)) take(*row, PlanCache::WhenFull::skip, now);
   });
 }
 
-void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
+void PlanReader::take(const PlanRow& row, PlanCache::WhenFull then, Micros now) {
   if (row.subject.size() > kPlanSubjectMax) {
     refusals_.refuse(row.subject.substr(0, kSubjectToldBytes) + "...",
                      "the subject has " + std::to_string(row.subject.size()) + " bytes; at most " +
@@ -57,31 +57,31 @@ void PlanReader::take(const PlanRow& row, PlanCache::Room room, Micros now) {
   }
   const std::string text = row_text(row);
   if (cache_.is_same(row.subject, text, mark())) return;
-  Result<JudgedRow> judged = JudgedRow{};
+  Result<CheckedRow> checked = CheckedRow{};
   if (!row.error.empty()) {
-    judged = fail(ErrorCode::invalid_argument, row.error);
+    checked = fail(ErrorCode::invalid_argument, row.error);
   } else if (!text.empty()) {
-    judged = judge_(row);
+    checked = check_(row);
   }
   // Do this before the new plan becomes visible, so that no caller sees the plan together with its old refusal.
-  if (judged) {
+  if (checked) {
     refusals_.accept(row.subject);
   } else {
-    refusals_.refuse(row.subject, judged.error().message, now);
+    refusals_.refuse(row.subject, checked.error().message, now);
   }
   KeptTerms terms;
-  if (judged) terms = {std::move(judged->plan), std::move(judged->instead), judged->until};
-  if (cache_.keep(row.subject, text, judged ? &terms : nullptr, mark(), room)) ++changes_;
+  if (checked) terms = {std::move(checked->plan), std::move(checked->instead), checked->until};
+  if (cache_.keep(row.subject, text, checked ? &terms : nullptr, mark(), then)) ++changes_;
 }
 
 void PlanReader::recall(const std::vector<RememberedRow>& rows, Micros now) {
   for (const RememberedRow& row : rows) {
     const auto known = row_of_text(row.subject, row.text);
-    if (known && !row.text.empty()) take(*known, PlanCache::Room::as_left, now);
+    if (known && !row.text.empty()) take(*known, PlanCache::WhenFull::skip, now);
   }
 }
 
-Result<void> PlanReader::look_up(std::span<const std::string> subjects, PlanCache::Room room, Micros now) {
+Result<void> PlanReader::look_up(std::span<const std::string> subjects, PlanCache::WhenFull then, Micros now) {
   const auto begun = read_stopwatch();
   const Result<std::vector<PlanRow>> rows = source_.find(subjects);
   if (!rows) {
@@ -97,10 +97,10 @@ Result<void> PlanReader::look_up(std::span<const std::string> subjects, PlanCach
   std::set<std::string_view> found;
   for (const PlanRow& row : *rows) {
     found.insert(row.subject);
-    take(row, room, now);
+    take(row, then, now);
   }
   for (const std::string& subject : subjects) {
-    if (!found.contains(subject)) take(PlanRow{.subject = subject}, room, now);
+    if (!found.contains(subject)) take(PlanRow{.subject = subject}, then, now);
   }
   return {};
 }
@@ -154,7 +154,7 @@ void PlanReader::finish(Micros now) {
 
 Result<void> PlanReader::turn(Micros now) {
   if (!changed_.empty()) {
-    if (Result<void> done = look_up(take_some(changed_, at_once_), PlanCache::Room::as_left, now); !done) return done;
+    if (Result<void> done = look_up(take_some(changed_, at_once_), PlanCache::WhenFull::skip, now); !done) return done;
   }
   if (work_ == Work::none && is_again_ && now >= rest_until_) begin(now);
   switch (work_) {
@@ -177,7 +177,7 @@ Result<void> PlanReader::read_page(Micros now) {
   const Result<std::vector<PlanRow>> page = source_.all(after_, kPageRows);
   if (!page && page.error().code != ErrorCode::not_found) return fail(page.error());
   if (page) {
-    for (const PlanRow& row : *page) take(row, PlanCache::Room::as_left, now);
+    for (const PlanRow& row : *page) take(row, PlanCache::WhenFull::skip, now);
     rows_ += page->size();
     lookups_ += page->size();
   }
@@ -206,7 +206,7 @@ Result<void> PlanReader::read_page(Micros now) {
 Result<void> PlanReader::read_subjects(Micros now) {
   const std::vector<std::string> some = take_some(subjects_, at_once_);
   if (!some.empty()) {
-    if (Result<void> done = look_up(some, PlanCache::Room::as_left, now); !done) return done;
+    if (Result<void> done = look_up(some, PlanCache::WhenFull::skip, now); !done) return done;
   }
   if (subjects_.empty()) finish(now);
   return {};
@@ -228,7 +228,7 @@ Result<void> PlanReader::refresh_some(Micros now) {
     if (!one.is_pending) subjects.push_back(std::move(one.subject));
   }
   if (subjects.empty()) return {};
-  return look_up(subjects, PlanCache::Room::as_left, now);
+  return look_up(subjects, PlanCache::WhenFull::skip, now);
 }
 
 }  // namespace weir::plans

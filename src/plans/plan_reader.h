@@ -29,7 +29,7 @@ namespace weir::plans {
 
 class PlanReader {
  public:
-  using Judge = std::function<Result<JudgedRow>(const PlanRow&)>;
+  using Check = std::function<Result<CheckedRow>(const PlanRow&)>;
   struct Bounds {
     std::size_t subjects_max = 0;
     Micros refresh{0};
@@ -37,7 +37,7 @@ class PlanReader {
 
   PlanReader(PlanSource& source, PlanCache& cache, Refusals& refusals, Bounds bounds);
 
-  void judge_by(Judge judge, Micros now);  // and judges known rows again
+  void check_by(Check check, Micros now);  // and checks known rows again
   void start_over();                       // after a new connection
   void read_all();                         // once more, if a full read is running
   void read(std::vector<std::string> subjects);
@@ -54,7 +54,7 @@ class PlanReader {
   //
   // Reads at most at_once() subjects. A failed request may have been too large, so the next one has half the size.
   // The size grows again while replies are fast.
-  Result<void> look_up(std::span<const std::string> subjects, PlanCache::Room room, Micros now);
+  Result<void> look_up(std::span<const std::string> subjects, PlanCache::WhenFull then, Micros now);
 
   std::size_t at_once() const { return at_once_; }
 
@@ -64,7 +64,7 @@ class PlanReader {
  private:
   enum class Work { none, pages, subjects };
 
-  void take(const PlanRow& row, PlanCache::Room room, Micros now);
+  void take(const PlanRow& row, PlanCache::WhenFull then, Micros now);
   PlanCache::Mark mark() const { return {era_, reading_}; }
   void begin(Micros now);
   void begin_subjects();
@@ -78,7 +78,7 @@ class PlanReader {
   PlanCache& cache_;
   Refusals& refusals_;
   const Bounds bounds_;
-  Judge judge_;
+  Check check_;
   std::uint32_t era_ = 0, reading_ = 0;
   Work work_ = Work::none;
   bool is_again_ = false, was_read_ = false;

@@ -99,15 +99,15 @@ class Questions {
 
 inline std::string user(int number) { return "user:" + std::to_string(number); }
 
-// A judge that knows three plans, and accepts quotas that begin with a plausible number.
-inline Result<JudgedRow> strict_judge(const PlanRow& row) {
-  JudgedRow judged;
+// A check that knows three plans, and accepts quotas that begin with a plausible number.
+inline Result<CheckedRow> strict_check(const PlanRow& row) {
+  CheckedRow checked;
   if (row.has_plan) {
     if (!row.plan) return fail(ErrorCode::invalid_argument, "its plan is NULL");
     if (*row.plan != "free" && *row.plan != "pro" && *row.plan != "enterprise") {
       return fail(ErrorCode::invalid_argument, "no plan is called '" + *row.plan + "'");
     }
-    judged.plan = *row.plan;
+    checked.plan = *row.plan;
   }
   if (row.has_override) {
     if (!row.limits) return fail(ErrorCode::invalid_argument, "its limits are NULL");
@@ -115,9 +115,9 @@ inline Result<JudgedRow> strict_judge(const PlanRow& row) {
     if (permits <= 0 || permits > 1'000'000'000) {
       return fail(ErrorCode::out_of_range, "'" + *row.limits + "' is no quota");
     }
-    judged.instead = *row.limits;
+    checked.instead = *row.limits;
   }
-  return judged;
+  return checked;
 }
 
 inline void until_plan(PlanDirectory& plans, const std::string& subject, const std::string& plan) {

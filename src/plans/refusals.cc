@@ -32,7 +32,7 @@ void Refusals::refuse(std::string_view subject, std::string_view message, Micros
     is_told = told_ < kToldAtOnce;
     is_told ? ++told_ : ++untold_;
   }
-  if (is_told && tell_) tell_(event);
+  if (is_told && report_) report_(event);
 }
 
 void Refusals::accept(std::string_view subject) {
@@ -41,7 +41,7 @@ void Refusals::accept(std::string_view subject) {
   if (before != last_.end()) last_.erase(before);
 }
 
-void Refusals::tell_the_rest(Micros now) {
+void Refusals::report_rest(Micros now) {
   std::uint64_t untold = 0;
   {
     const base::MutexLock lock(mutex_);
@@ -50,10 +50,10 @@ void Refusals::tell_the_rest(Micros now) {
     since_ = now;
     told_ = 0;
   }
-  if (!tell_) return;
-  tell_({PlanEvent::Kind::refused_row, "",
-         std::to_string(untold) + (untold == 1 ? " more row was" : " more rows were") + " refused; the last " +
-             std::to_string(kRefusalsKept) + " are listed"});
+  if (!report_) return;
+  report_({PlanEvent::Kind::refused_row, "",
+           std::to_string(untold) + (untold == 1 ? " more row was" : " more rows were") + " refused; the last " +
+               std::to_string(kRefusalsKept) + " are listed"});
 }
 
 std::vector<PlanEvent> Refusals::last() const {

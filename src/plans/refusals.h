@@ -20,18 +20,18 @@ namespace weir::plans {
 
 class Refusals {
  public:
-  using Tell = std::function<void(const PlanEvent&)>;
-  explicit Refusals(Tell tell) : tell_(std::move(tell)) {}
+  using Report = std::function<void(const PlanEvent&)>;
+  explicit Refusals(Report report) : report_(std::move(report)) {}
 
   void refuse(std::string_view subject, std::string_view message, Micros now);
   void accept(std::string_view subject);
-  void tell_the_rest(Micros now);  // reports the number of unreported refusals when it is due
+  void report_rest(Micros now);  // reports the number of unreported refusals when it is due
 
   std::vector<PlanEvent> last() const;
   std::uint64_t total() const;
 
  private:
-  const Tell tell_;
+  const Report report_;
   mutable base::Mutex mutex_;
   std::deque<PlanEvent> last_ GUARDED_BY(mutex_);
   std::uint64_t total_ GUARDED_BY(mutex_) = 0, untold_ GUARDED_BY(mutex_) = 0;

@@ -32,12 +32,12 @@ TEST_F(RefusalsTest, ReportsSomeOfManyRefusalsAndTheNumberOfTheRest) {
   EXPECT_EQ(told.size(), 20u);
   EXPECT_EQ(refusals.last().size(), 100u);
   EXPECT_EQ(refusals.last().back().subject, "user:999");
-  refusals.tell_the_rest(Micros{9'000'000});
+  refusals.report_rest(Micros{9'000'000});
   EXPECT_EQ(told.size(), 20u);
-  refusals.tell_the_rest(Micros{11'000'000});
+  refusals.report_rest(Micros{11'000'000});
   ASSERT_EQ(told.size(), 21u);
   EXPECT_EQ(told.back().message.find("980 more rows"), 0u) << told.back().message;
-  refusals.tell_the_rest(Micros{99'000'000});
+  refusals.report_rest(Micros{99'000'000});
   EXPECT_EQ(told.size(), 21u);
 }
 

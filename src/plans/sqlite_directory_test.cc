@@ -19,7 +19,7 @@ struct SqliteDirectory : testing::Test {
   std::unique_ptr<PlanDirectory> make(const std::string& query = "") {
     auto source = make_plan_source({.url = "sqlite:" + file, .query = query});
     EXPECT_TRUE(source);
-    auto plans = std::make_unique<PlanDirectory>(*std::move(source), PlanDirectoryOptions{.judge = strict_judge});
+    auto plans = std::make_unique<PlanDirectory>(*std::move(source), PlanDirectoryOptions{.check = strict_check});
     EXPECT_TRUE(plans->wait_until_read(Micros{20'000'000})) << plans->status().error;
     return plans;
   }

@@ -35,13 +35,13 @@ class Facts {
   Facts(const Facts&) = delete;
   Facts& operator=(const Facts&) = delete;
 
-  // Why this request cannot be judged, or nothing if it is valid.
+  // Why this request cannot be checked, or nothing if it is valid.
   std::optional<Error> refuse() const;
 
   const Request& request() const { return request_; }
   // The path of the reading that was chosen last; see policy/path_readings.h. Initially that of normal_path().
   std::string_view path() const { return path_; }
-  // The number of readings of the target. 0 if there are too many to judge.
+  // The number of readings of the target. 0 if there are too many to check.
   std::size_t readings() const { return has_readings_ ? readings_.size() : 1; }
   void choose_reading(std::size_t number);
   std::string_view query() const { return has_readings_ ? query_ : query_of(request_.path); }  // of the same reading

@@ -2,7 +2,7 @@
 //
 // `/health#/../api/login` is /health to nginx and /api/login to Go; `//x/api/login` is /api/login to Node's URL. A
 // client can avoid a limit that follows one reading with a spelling that the server behind it reads differently. So
-// rules are judged for every reading.
+// rules are checked for every reading.
 //
 // A server reads a path in steps: it decodes %2f, merges slashes, follows `..`, cuts `;parameters`. Servers differ in
 // the steps that they take and in their order. A gateway that rewrites the path takes some of these steps, and the

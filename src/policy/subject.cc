@@ -67,7 +67,7 @@ std::uint8_t bits_of(const base::KeyPart& part, const Dimension& dimension) {
 
 class Id {
  public:
-  explicit Id(SubjectRoom& room) : begin_(room.data()), at_(room.data()) {}
+  explicit Id(SubjectBuffer& buffer) : begin_(buffer.data()), at_(buffer.data()) {}
   void raw(std::string_view bytes) { at_ = std::copy(bytes.begin(), bytes.end(), at_); }
   void byte(std::uint8_t value) { *at_++ = static_cast<char>(value); }
   void part(std::string_view bytes) {
@@ -150,13 +150,13 @@ std::string network_text(std::uint8_t bits, std::string_view bytes) {
 }  // namespace
 
 std::string_view subject_of(std::string_view body, const std::vector<Dimension>& per,
-                            const std::vector<Dimension>& identity, SubjectRoom& room) {
+                            const std::vector<Dimension>& identity, SubjectBuffer& buffer) {
   const std::size_t subject = subject_index(per);
   if (subject == per.size() || !base::take_key_part(body)) return {};
   for (std::size_t i = 0; i < subject; ++i) {
     if (!skip(per[i], body)) return {};
   }
-  Id id(room);
+  Id id(buffer);
   const Dimension* found = &per[subject];
   if (found->kind == weir::AttributeKind::identity) {
     const std::string_view from = body;

@@ -19,14 +19,14 @@
 namespace weir::policy {
 
 inline constexpr std::size_t kSubjectBytesMax = 2 + 2 * (1 + kPartBytesMax);
-using SubjectRoom = std::array<char, kSubjectBytesMax>;
+using SubjectBuffer = std::array<char, kSubjectBytesMax>;
 
 // subject_of()
 //
-// Returns the id, stored in `room`. `body` is a key's body, see key_name.h. `per` is what its rule counts by,
+// Returns the id, stored in `buffer`. `body` is a key's body, see key_name.h. `per` is what its rule counts by,
 // `identity` is the policy's. Empty if the rule counts by no subject.
 std::string_view subject_of(std::string_view body, const std::vector<Dimension>& per,
-                            const std::vector<Dimension>& identity, SubjectRoom& room);
+                            const std::vector<Dimension>& identity, SubjectBuffer& buffer);
 
 // The id with its value replaced by a hash, for operators who must not store client identities. A hash stays as it
 // is.

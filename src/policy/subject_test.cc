@@ -29,9 +29,9 @@ std::string id_of(const std::string& per, const Request& request, const std::str
   KeyArena arena;
   const auto keys = (*book)->keys_of(0, facts, arena);
   if (!keys) return "wrong: " + keys.error().message;
-  SubjectRoom room;
+  SubjectBuffer buffer;
   const std::string_view body = key_body(keys->front(), (*book)->limit(0).suffix);
-  return std::string(subject_of(body, *(*book)->rule(0).per, (*book)->policy().identity, room));
+  return std::string(subject_of(body, *(*book)->rule(0).per, (*book)->policy().identity, buffer));
 }
 
 std::string text_of(const std::string& per, const Request& request,
@@ -125,12 +125,12 @@ TEST(Subject, RefusesInvalidTextsAndShowsTheForm) {
 TEST(Subject, OfATruncatedKeyIsEmpty) {
   const std::string id = id_of("[path, identity]", {.user = "42", .path = "/"});
   EXPECT_EQ(id, *parse_subject("user:42"));
-  SubjectRoom room;
+  SubjectBuffer buffer;
   const std::vector<Dimension> per = {{weir::AttributeKind::path}, {weir::AttributeKind::identity}};
-  EXPECT_EQ(subject_of("", per, {}, room), "");
-  EXPECT_EQ(subject_of(std::string_view("\1p\0", 3), per, {}, room), "");
-  EXPECT_EQ(subject_of(std::string_view("\1p\0\0", 4), per, {}, room), "");
-  EXPECT_EQ(subject_of(std::string_view("\1p\0\0\5ab", 7), per, {}, room), "");
+  EXPECT_EQ(subject_of("", per, {}, buffer), "");
+  EXPECT_EQ(subject_of(std::string_view("\1p\0", 3), per, {}, buffer), "");
+  EXPECT_EQ(subject_of(std::string_view("\1p\0\0", 4), per, {}, buffer), "");
+  EXPECT_EQ(subject_of(std::string_view("\1p\0\0\5ab", 7), per, {}, buffer), "");
 }
 
 }  // namespace

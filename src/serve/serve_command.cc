@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "control/config_file.h"
 #include "control/reloader.h"
-#include "control/usage_keeper.h"
+#include "control/usage_control.h"
 #include "log/log.h"
 #include "serve/announce.h"
 #include "serve/fleet_reporter.h"
@@ -165,7 +165,7 @@ Result<int> ServeCommand::run() {
   const StateWatch state_watch(store_.state);
   Gate gate(*limiter, usage_.gate_options());
   options.counting = &gate;
-  control::UsageKeeper usage(*limiter, gate, usage_.keeper_options(store_.state));
+  control::UsageControl usage(*limiter, gate, usage_.control_options(store_.state));
   options.usage = &usage;
   control::ControlOptions control_options = admin_.control(store_.state, *fleet != nullptr);
   control_options.log_level = log_.level;

@@ -237,8 +237,8 @@ GateOptions UsageFlags::gate_options() const {
   return {.key_names = hash_keys ? KeyNames::hashed : KeyNames::plain, .usage = {.subjects = subjects, .days = days}};
 }
 
-control::UsageKeeperOptions UsageFlags::keeper_options(const std::string& state) const {
-  control::UsageKeeperOptions options;
+control::UsageControlOptions UsageFlags::control_options(const std::string& state) const {
+  control::UsageControlOptions options;
   if (!state.empty()) options.folder = state + ".usage";
   options.days = days;
   return options;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "control/control.h"
-#include "control/usage_keeper.h"
+#include "control/usage_control.h"
 #include "fleet/fleet_store.h"
 #include "log/log.h"
 #include "server/server.h"
@@ -121,7 +121,7 @@ struct UsageFlags {
   void add(CLI::App& app);
   GateOptions gate_options() const;
   // Usage is kept beside the state file.
-  control::UsageKeeperOptions keeper_options(const std::string& state) const;
+  control::UsageControlOptions control_options(const std::string& state) const;
 };
 
 // The store of counts, and its size: survive.sh, fleet.sh.

@@ -45,11 +45,11 @@ class Client {
   // Reads until the text ends with `end`, or the connection closes.
   std::string hear(std::string_view end) const {
     std::string heard;
-    std::string room(4'096, '\0');
+    std::string buffer(4'096, '\0');
     while (!heard.ends_with(end) || end.empty()) {
-      const ssize_t size = recv(socket_.get(), room.data(), room.size(), 0);
+      const ssize_t size = recv(socket_.get(), buffer.data(), buffer.size(), 0);
       if (size <= 0) break;
-      heard.append(room, 0, static_cast<std::size_t>(size));
+      heard.append(buffer, 0, static_cast<std::size_t>(size));
     }
     return heard;
   }

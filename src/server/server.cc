@@ -23,7 +23,7 @@
 #include "server/http/http_session.h"
 #include "server/life/held_sockets.h"
 #include "server/life/signals.h"
-#include "server/observe/compact_log.h"
+#include "server/observe/compaction_watch.h"
 #include "server/resp/resp_call.h"
 #include "server/resp/resp_session.h"
 #include "weir/clock.h"
@@ -310,7 +310,7 @@ class ThreadedServer final : public Server {
     hooks.traces = [this] { return all_.traces ? all_.traces->counts() : observe::TraceCounts{}; };
     hooks.tls = [this] { return tls_status(); };
     hooks.fleet = options_.fleet.view;
-    if (options_.usage != nullptr) hooks.usage = [usage = options_.usage] { return usage->kept(); };
+    if (options_.usage != nullptr) hooks.usage = [usage = options_.usage] { return usage->status(); };
     if (options_.control == nullptr) return;
     hooks.config = [control = options_.control] { return control->status(); };
     hooks.plans = [control = options_.control]() -> std::optional<plans::PlanStatus> {

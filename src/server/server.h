@@ -16,7 +16,7 @@
 
 #include "base/fiber.h"
 #include "control/control.h"
-#include "control/usage_keeper.h"
+#include "control/usage_control.h"
 #include "envoy/envoy_in_force.h"
 #include "server/admin/admin_access.h"
 #include "server/life/life.h"
@@ -53,11 +53,11 @@ struct ServerOptions {
   Gate* counting = nullptr;  // counts decisions, by rules or not; must outlive the server; null: not counted
   observe::DenialLogOptions denials{};
   observe::TraceOptions traces{};
-  control::Control* control = nullptr;    // runtime changes by the admin API; must outlive the server, too; null: none
-  observe::FleetReports fleet{};          // reports on the fleet, if the server is part of one
-  control::UsageKeeper* usage = nullptr;  // usage for the admin API; must outlive the server, too; null: none
-  admin::AdminAccess admin_access{};      // who may use the admin API
-  std::string state{};                    // the state file, as shown to people
+  control::Control* control = nullptr;     // runtime changes by the admin API; must outlive the server, too; null: none
+  observe::FleetReports fleet{};           // reports on the fleet, if the server is part of one
+  control::UsageControl* usage = nullptr;  // usage for the admin API; must outlive the server, too; null: none
+  admin::AdminAccess admin_access{};       // who may use the admin API
+  std::string state{};                     // the state file, as shown to people
   // If decisions may wait: the fibers of each loop, and the backend they wait for. None: decisions never wait.
   std::optional<base::FiberOptions> fibers{};
   std::function<std::unique_ptr<loop::AsyncBackend>(base::Fibers&)> make_backend{};

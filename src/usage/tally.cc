@@ -21,7 +21,7 @@ Tally::~Tally() {
 std::uint32_t Tally::number_of(std::string_view rule) {
   auto known = known_.find(rule);
   if (known == known_.end()) {
-    const std::uint32_t number = numbers_ < kNumbersMax ? numbers_++ : make_room();
+    const std::uint32_t number = numbers_ < kNumbersMax ? numbers_++ : reuse_number();
     known = known_.emplace(std::string(rule), Known{number, 0}).first;
   }
   if (known->second.number != kInline) known->second.policy = policies_;
@@ -29,7 +29,7 @@ std::uint32_t Tally::number_of(std::string_view rule) {
 }
 
 // There are twice as many numbers as a policy can have rules, so some belong to rules that no longer exist.
-std::uint32_t Tally::make_room() {
+std::uint32_t Tally::reuse_number() {
   const auto oldest = std::ranges::min_element(known_, {}, [](const auto& one) { return one.second.policy; });
   const std::uint32_t number = oldest->second.number;
   known_.erase(oldest);

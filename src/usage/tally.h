@@ -74,7 +74,7 @@ class Tally {
   };
 
   Cell* cell_of(std::uint32_t number) noexcept;
-  std::uint32_t make_room();
+  std::uint32_t reuse_number();
 
   std::unique_ptr<std::array<Stripe, base::kStripes>> stripes_;
   std::uint64_t policies_ = 0;

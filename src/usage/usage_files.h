@@ -4,7 +4,7 @@
 // the files of its seat, such as `2026-09-21.0`. A lock that ends with the process marks the seat as taken. The next
 // owner of a seat continues its files, and usage is the sum of all files. So nothing is counted twice or overwritten,
 // whichever process is killed, and when. One thread at a time. Tested by
-// control/usage_files_test.cc.
+// control/usage_control_test.cc.
 #pragma once
 
 #include <string>

@@ -66,7 +66,7 @@ attack_all() {
   envoy 2 >/dev/null
   local rules_left envoy_left space key
   rules_left=$(left_of_login) envoy_left=$(left_of_envoy)
-  is "$1: two were spent by the rules" '"remaining":7 "remaining":97' "$rules_left"
+  is "$1: the rules charged two" '"remaining":7 "remaining":97' "$rules_left"
   is "$1: and by the file" '"limitRemaining":7' "$envoy_left"
   for space in '' '\001' '\002' '\003' '\001\001' '\003\001' '\003\003\001'; do
     for key in "$rule" "$window" "$file"; do

@@ -13,9 +13,9 @@ run_server() { start_server --config "$work/weir.yaml" --state "$work/state" --d
 usage() { timeout 600 "$program" usage --admin "127.0.0.1:$admin_port" "$@" 2>&1; }
 api() { curl -s -m 60 "http://127.0.0.1:$admin_port/admin/v1/usage${1:-}"; }
 check() { post "$1" >/dev/null; }
-# spent SUBJECT RULE: over all days, so that a midnight changes nothing.
-spent() { usage "$1" --rule "$2" --csv | tr -d '\r' | awk -F, 'NR > 1 {sum += $5} END {print sum + 0}'; }
-# csv SUBJECT RULE: spent, error, denied, over all days.
+# used SUBJECT RULE: over all days, so that a midnight changes nothing.
+used() { usage "$1" --rule "$2" --csv | tr -d '\r' | awk -F, 'NR > 1 {sum += $5} END {print sum + 0}'; }
+# csv SUBJECT RULE: used, error, denied, over all days.
 csv() {
   usage "$1" --rule "$2" --csv | tr -d '\r' |
     awk -F, 'NR > 1 {n += $5; e += $6; d += $7} END {print n + 0, e + 0, d + 0}'
@@ -36,13 +36,13 @@ is "limits that clients send are not counted" 0 "$(usage --top 100 --csv | grep 
 
 id=$(curl -s -m 60 "$http/v1/reserve" -d '{"api_key":"secret","path":"/chat","cost":1000}' |
   sed -n 's/.*"reservation":"\([^"]*\)".*/\1/p')
-is "a reservation is spent" 1000 "$(spent api_key:secret tokens)"
+is "a reservation counts as used" 1000 "$(used api_key:secret tokens)"
 curl -s -m 60 "$http/v1/commit" -d "{\"id\":\"$id\",\"api_key\":\"secret\",\"path\":\"/chat\",\"cost\":300}" >/dev/null
-is "until it is settled" 300 "$(spent api_key:secret tokens)"
+is "until it is settled" 300 "$(used api_key:secret tokens)"
 check '{"api_key":"secret","path":"/chat","cost":-100}'
-is "a refund lowers usage" 200 "$(spent api_key:secret tokens)"
+is "a refund lowers usage" 200 "$(used api_key:secret tokens)"
 hash=$(printf secret | sha256sum | cut -d' ' -f1)
-is "an API key is known by its hash" 200 "$(spent "api_key:sha256:$hash" tokens)"
+is "an API key is known by its hash" 200 "$(used "api_key:sha256:$hash" tokens)"
 is "and never shown" 0 "$(api | grep -c secret)"
 
 has "JSON has the rows of a subject" '"rule":"search","subject":"user:42","used":5,"error":0,"denied":2' \
@@ -63,7 +63,7 @@ has "metrics have the number of accounts" "weir_usage_accounts 4" "$(metrics)"
 stop_server
 run_server
 is "after a restart all is there" "5 0 2" "$(csv user:42 search)"
-is "also the refund" 200 "$(spent api_key:secret tokens)"
+is "also the refund" 200 "$(used api_key:secret tokens)"
 
 # An upgrade: both processes count, each for itself.
 check '{"user":"44","path":"/search"}'
@@ -73,7 +73,7 @@ eventually "an upgrade" has_ended "$old"
 pid=$(sed -n 's/.*new process took over.*pid=\([0-9]*\).*/\1/p' "$work"/err* | tail -n 1)
 server_pids+=("$pid")
 check '{"user":"44","path":"/search"}'
-is "loses no usage and counts none twice" 2 "$(spent user:44 search)"
+is "loses no usage and counts none twice" 2 "$(used user:44 search)"
 is "earlier usage stays" "5 0 2" "$(csv user:42 search)"
 
 # kill -9 loses what was counted since the last writing, ten seconds at most.
@@ -83,7 +83,7 @@ kill -KILL "$pid"
 until_true 20 has_ended "$pid"
 run_server
 is "after kill -9 what was written is there" "1 2 5" \
-  "$(spent user:45 search) $(spent user:44 search) $(spent user:42 search)"
+  "$(used user:45 search) $(used user:44 search) $(used user:42 search)"
 written() { awk '/ user:46$/ {sum += $1} END {print sum + 0}' "$work"/state.usage/*.[0-9]; }
 for _ in 1 2 3; do check '{"user":"46","path":"/search"}'; done
 has_written() { [ "$(written)" -ge 1 ]; }
@@ -92,10 +92,10 @@ for _ in 1 2; do check '{"user":"46","path":"/search"}'; done
 kill_server
 least=$(written)
 run_server
-after=$(spent user:46 search)
+after=$(used user:46 search)
 is "of $least that were written and 5 that were sent, $after are known" yes \
   "$([ "$least" -ge 1 ] && [ "$after" -ge "$least" ] && [ "$after" -le 5 ] && echo yes)"
-is "  and nothing else is lost" 5 "$(spent user:42 search)"
+is "  and nothing else is lost" 5 "$(used user:42 search)"
 
 # Damage.
 stop_server
@@ -104,7 +104,7 @@ run_server
 has "damaged files are renamed, and logged" "starting its day from zero" "$(cat "$work"/err*)"
 is "  there they are" yes "$(compgen -G "$work/state.usage/*.damaged" >/dev/null && echo yes)"
 check '{"user":"47","path":"/search"}'
-is "it counts on" 1 "$(spent user:47 search)"
+is "it counts on" 1 "$(used user:47 search)"
 stop_server
 
 # More subjects than --usage-subjects.
@@ -124,5 +124,5 @@ has "usage can be switched off" "usage is not counted" "$(usage user:42)"
 start_server --config "$work/weir.yaml" --hash-keys
 check '{"user":"alice","path":"/search"}'
 is "with --hash-keys no client is named" 0 "$(api '' | grep -c alice)"
-is "and found all the same" 1 "$(spent user:alice search)"
+is "and found all the same" 1 "$(used user:alice search)"
 finish

@@ -73,8 +73,8 @@ TEST_F(AdminApi, ReportsWhatIsWrongWithABody) {
 TEST_F(AdminApi, ReportsUsageBySubject) {
   Gate counting(limiter, {.usage = {.subjects = 10}});
   ASSERT_TRUE(counting.apply(*parse_policy("rules: [{name: r, per: user, limit: 9/day}]", "t")));
-  control::UsageKeeper keeper(limiter, counting, {});
-  admin.usage = &keeper;
+  control::UsageControl usage(limiter, counting, {});
+  admin.usage = &usage;
   ASSERT_TRUE(counting.check({.user = "<b>\"\n", .cost = 7}));
   const std::string of_all = body(get("/admin/v1/usage"));
   EXPECT_TRUE(is_json(of_all)) << of_all;

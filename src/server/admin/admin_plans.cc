@@ -59,9 +59,9 @@ http::HttpNext write(const http::HttpCall& call, http::HttpContext& context, std
 }  // namespace
 
 http::HttpNext plans_route(const http::HttpCall&, http::HttpContext& context, http::HttpWork&) {
-  const control::PlanDesk& desk = control_of(context).plans();
-  const PlanPolicy plans = desk.policy();
-  const auto directory = desk.directory();
+  const control::PlanControl& plan_control = control_of(context).plans();
+  const PlanPolicy plans = plan_control.policy();
+  const auto directory = plan_control.directory();
   const plans::PlanStatus status = directory == nullptr ? plans::PlanStatus{} : directory->status();
   return answer_object(context, [&](protocol::JsonWriter& json) {
     json.text("source", plans.source);

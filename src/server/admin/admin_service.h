@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "control/control.h"
-#include "control/usage_keeper.h"
+#include "control/usage_control.h"
 #include "protocol/json_writer.h"
 #include "server/admin/admin_access.h"
 #include "server/observe/fleet_view.h"
@@ -34,7 +34,7 @@ struct AdminService : http::HttpApi {
   AdminService();
 
   control::Control* control = nullptr;               // null: no runtime changes
-  control::UsageKeeper* usage = nullptr;             // null: no usage by client
+  control::UsageControl* usage = nullptr;            // null: no usage by client
   const observe::MetricsSources* metrics = nullptr;  // what /metrics shows; null: nothing
   observe::FleetReports fleet{};
   AdminAccess access{};

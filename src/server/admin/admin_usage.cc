@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "control/usage_keeper.h"
+#include "control/usage_control.h"
 
 namespace weir::server::admin {
 namespace {

@@ -29,11 +29,11 @@ GrpcFrames::Fault GrpcFrames::watch(std::string_view piece) {
     payload_ = base::big_endian(head.substr(0, 3));
     const auto stream = static_cast<std::int32_t>(base::big_endian(head.substr(5)) & 0x7fff'ffffu);
     const auto type = static_cast<std::uint8_t>(head[3]), flags = static_cast<std::uint8_t>(head[4]);
-    if (const Fault fault = judge(type, flags, stream); fault != Fault::none) return fault;
+    if (const Fault fault = check(type, flags, stream); fault != Fault::none) return fault;
   }
 }
 
-GrpcFrames::Fault GrpcFrames::judge(std::uint8_t type, std::uint8_t flags, std::int32_t stream) {
+GrpcFrames::Fault GrpcFrames::check(std::uint8_t type, std::uint8_t flags, std::int32_t stream) {
   const bool is_small = type == kData && payload_ < kSmall && (flags & kEndStream) == 0;
   const bool asks = type == kHeaders || type == kRstStream || type == kContinuation || (type == kData && !is_small);
   if (!asks) ++idle_frames_;

@@ -37,7 +37,7 @@ class GrpcFrames {
   static constexpr std::size_t kHead = 9;
   static constexpr std::size_t kSmall = 64;  // smaller data hardly advances a request
 
-  Fault judge(std::uint8_t type, std::uint8_t flags, std::int32_t stream);
+  Fault check(std::uint8_t type, std::uint8_t flags, std::int32_t stream);
   void begin(std::int32_t stream);
   void end(std::int32_t stream) { ended_[next_++ % kRemembered] = stream; }
 
@@ -64,7 +64,7 @@ class FrameAllowance {
   void earn(std::uint64_t calls) { left_ = std::min(left_ + calls * kFramesOfCall, most()); }
 
   // False if fewer are left.
-  bool spend(std::uint64_t frames, Micros now) {
+  bool charge(std::uint64_t frames, Micros now) {
     if (frames == 0) return true;
     if (left_ < frames) refill(now);
     if (left_ < frames) return false;

@@ -91,10 +91,10 @@ using std::chrono::seconds;
 
 constexpr Micros kNow{1'794'747'404'000'000};
 
-// How many frames can be spent, one by one.
+// How many frames can be charged, one by one.
 std::uint64_t all_of(FrameAllowance& allowance, Micros now) {
   std::uint64_t count = 0;
-  while (count < 1'000'000 && allowance.spend(1, now)) ++count;
+  while (count < 1'000'000 && allowance.charge(1, now)) ++count;
   return count;
 }
 
@@ -114,21 +114,21 @@ TEST(FrameAllowance, GrowsWithTheCallsThatAreAnswered) {
   all_of(allowance, kNow);
   for (int i = 0; i < 10'000; ++i) {
     allowance.earn(1);
-    ASSERT_TRUE(allowance.spend(FrameAllowance::kFramesOfCall, kNow));
+    ASSERT_TRUE(allowance.charge(FrameAllowance::kFramesOfCall, kNow));
   }
-  EXPECT_FALSE(allowance.spend(1, kNow));
+  EXPECT_FALSE(allowance.charge(1, kNow));
 }
 
 TEST(FrameAllowance, SpendsAllOrNothing) {
   FrameAllowance allowance(100);
-  EXPECT_FALSE(allowance.spend(1'001, kNow));
-  EXPECT_TRUE(allowance.spend(1'000, kNow));
+  EXPECT_FALSE(allowance.charge(1'001, kNow));
+  EXPECT_TRUE(allowance.charge(1'000, kNow));
 }
 
 TEST(FrameAllowance, AClockThatRunsBackFillsNothing) {
   FrameAllowance allowance(100);
   all_of(allowance, kNow);
-  EXPECT_FALSE(allowance.spend(1, kNow - seconds{60}));
+  EXPECT_FALSE(allowance.charge(1, kNow - seconds{60}));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ ssize_t GrpcSession::receive(std::string_view piece, Micros now) {
 
 // False if the client keeps the server busy with frames that are not calls: the connection is then ending.
 bool GrpcSession::is_calm(Micros now) {
-  if (allowance_.spend(frames_.take_idle_frames() + std::exchange(resets_, 0), now)) return true;
+  if (allowance_.charge(frames_.take_idle_frames() + std::exchange(resets_, 0), now)) return true;
   service_.bounds.refuse(loop::Refused::streams);
   nghttp2_session_terminate_session(http2_, NGHTTP2_ENHANCE_YOUR_CALM);
   return false;

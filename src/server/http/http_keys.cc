@@ -66,7 +66,7 @@ HttpNext reset_key_route(const HttpCall& call, HttpContext& context, HttpWork&) 
   }
   const std::string& key = parameters->front().value;
   if (auto error = refuse_key(key, context.service.bounds.key_max)) {
-    if (!context.service.bounds.has_room_for(key)) context.service.bounds.refuse(loop::Refused::key);
+    if (!context.service.bounds.takes_key(key)) context.service.bounds.refuse(loop::Refused::key);
     return refuse_or_404(context, *error);
   }
   return answer(context, context.service.limiter.reset(key));

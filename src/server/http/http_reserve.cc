@@ -11,7 +11,7 @@ namespace weir::server::http {
 namespace {
 
 // Like read_item(), but the cost must be 0 to kPermitsMax.
-Result<void> read_spent(const HttpCall& call, protocol::CheckShape shape, HttpContext& context) {
+Result<void> read_cost(const HttpCall& call, protocol::CheckShape shape, HttpContext& context) {
   if (auto read = read_item(call, shape, context); !read) return read;
   if (context.item.cost >= 0 && context.item.cost <= kPermitsMax) return {};
   return fail(ErrorCode::out_of_range,
@@ -61,7 +61,7 @@ HttpNext settle_by_rules(const protocol::CheckItem& item, Settling settling, Htt
 }
 
 HttpNext settle(const HttpCall& call, HttpContext& context, Settling settling) {
-  if (auto read = read_spent(call, protocol::CheckShape::settle, context); !read)
+  if (auto read = read_cost(call, protocol::CheckShape::settle, context); !read)
     return refuse_or_404(context, read.error());
   const protocol::CheckItem& item = context.item;
   if (item.by_rules) return settle_by_rules(item, settling, context);
@@ -77,7 +77,7 @@ HttpNext settle(const HttpCall& call, HttpContext& context, Settling settling) {
 }  // namespace
 
 HttpNext reserve_route(const HttpCall& call, HttpContext& context, HttpWork&) {
-  if (auto read = read_spent(call, protocol::CheckShape::check, context); !read)
+  if (auto read = read_cost(call, protocol::CheckShape::check, context); !read)
     return refuse_or_404(context, read.error());
   const protocol::CheckItem& item = context.item;
   if (item.by_rules) return reserve_by_rules(item, context);

@@ -80,7 +80,7 @@ inline AnswerStyle style_in_force(const HttpContext& context) {
 
 // Counts the refused item if its key is too long.
 inline void note_key(const HttpContext& context) {
-  if (!context.service.bounds.has_room_for(context.item.key)) context.service.bounds.refuse(loop::Refused::key);
+  if (!context.service.bounds.takes_key(context.item.key)) context.service.bounds.refuse(loop::Refused::key);
 }
 
 // Parses the body into HttpContext::item. If the body has no id, takes it from the field Idempotency-Key.

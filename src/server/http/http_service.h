@@ -122,7 +122,7 @@ struct HttpService {
 
   std::size_t holds = 0;  // delayed answers
   std::int64_t date_second = -1;
-  std::string date{};                                  // the Date header line of that second
+  std::string date{};                                 // the Date header line of that second
   HttpContext home{*this, loop::LimitCache::kSlots};  // of all requests, where none waits on a fiber
 };
 

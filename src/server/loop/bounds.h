@@ -74,7 +74,7 @@ struct ListenerBounds : Bounds {
   }
 
   // For a key that a client has sent; refuse_key() gives the error text.
-  bool has_room_for(std::string_view key) const { return key.size() <= key_max; }
+  bool takes_key(std::string_view key) const { return key.size() <= key_max; }
 };
 
 }  // namespace weir::server::loop

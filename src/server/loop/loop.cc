@@ -398,7 +398,7 @@ class EpollLoop final : public Loop {
     if (!setup.handshake.is_open()) {
       handshake = std::make_unique<Handshake>(setup.handshake, setup.make_session, std::move(peer), socket.get());
     }
-    make_room_for(clients_.size() + 1);
+    reserve_for(clients_.size() + 1);
     clients_.emplace_back(std::move(socket), std::move(session), setup, all_);
     Client& client = clients_.back();  // nothing throws from here on
     client.self = std::prev(clients_.end());
@@ -413,12 +413,12 @@ class EpollLoop final : public Loop {
 
   // Reserves space for all clients: each is in each list at most once, so a turn adds to the lists without
   // allocating.
-  void make_room_for(std::size_t clients) {
-    const auto make_room = [clients](auto& noted) {
+  void reserve_for(std::size_t clients) {
+    const auto reserve = [clients](auto& noted) {
       if (noted.capacity() < clients) noted.reserve(std::max(clients, 2 * noted.capacity()));
     };
-    for (auto* noted : {&touched_, &finishing_, &asking_, &settling_, &everybody_}) make_room(*noted);
-    for (auto* noted : {&all_.ready, &waking_}) make_room(*noted);
+    for (auto* noted : {&touched_, &finishing_, &asking_, &settling_, &everybody_}) reserve(*noted);
+    for (auto* noted : {&all_.ready, &waking_}) reserve(*noted);
   }
 
   void on_tick() {

@@ -213,7 +213,7 @@ class Page {
     add("weir_plans_failures_total", kCounter, "Failed queries of the plan database.", &Plans::failures);
     add("weir_plans_waits_total", kCounter, "Checks that waited for the plan database.", &Plans::waits);
     add("weir_plans_wait_timeouts_total", kCounter, "Checks that continued without an answer of the plan database.",
-        &Plans::waits_in_vain);
+        &Plans::wait_timeouts);
   }
 
   // Writes no samples without a fleet.
@@ -273,14 +273,14 @@ class Page {
 
   void write_usage() {
     const UsageStats stats = from_.gate == nullptr ? UsageStats{} : from_.gate->usage_stats();
-    const control::UsageKept kept = from_hook(from_.hooks.usage);
+    const control::UsageFileStatus files = from_hook(from_.hooks.usage);
     gauge("weir_usage_accounts", "Usage accounts of today, one per subject and rule.", stats.accounts);
     gauge("weir_usage_accounts_max", "Maximum usage accounts of a day.", stats.places);
     counter("weir_usage_evicted_total", "Evicted usage accounts; if above 0, usage numbers are not exact.",
             stats.evicted);
     time("weir_usage_written_timestamp_seconds", "Last time all usage accounts were on disk; 0 if never.",
-         kept.written_at);
-    counter("weir_usage_write_failures_total", "Failed writes of usage accounts.", kept.failures);
+         files.written_at);
+    counter("weir_usage_write_failures_total", "Failed writes of usage accounts.", files.failures);
   }
 
   void write_rest() {

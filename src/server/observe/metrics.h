@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "control/control.h"
-#include "control/usage_keeper.h"
+#include "control/usage_control.h"
 #include "envoy/envoy_in_force.h"
 #include "protocol/prometheus.h"
 #include "server/loop/counts.h"
@@ -34,7 +34,7 @@ namespace weir::server::observe {
 struct MetricsHooks {
   std::function<control::ControlStatus()> config{};
   std::function<std::optional<plans::PlanStatus>()> plans{};  // nothing without a database
-  std::function<control::UsageKept()> usage{};
+  std::function<control::UsageFileStatus()> usage{};
   std::function<FleetView()> fleet{};  // empty without a fleet
   std::function<std::uint64_t()> log_dropped{};
   std::function<DenialCounts()> denials{};

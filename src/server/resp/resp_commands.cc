@@ -143,7 +143,7 @@ inline bool has_long_key(const Call& call, const RespCommand& command) {
   if ((command.traits & (kHasKey | kHasKeys)) == 0) return false;
   const std::size_t keys = (command.traits & kHasKeys) != 0 ? call.args.size() - 1 : 1;
   for (const std::string_view key : call.args.subspan(1).first(std::min(keys, call.args.size() - 1))) {
-    if (call.service.bounds.has_room_for(key)) continue;
+    if (call.service.bounds.takes_key(key)) continue;
     call.service.bounds.refuse(loop::Refused::key);
     call.out.error("ERR " + refuse_key(key, call.service.bounds.key_max)->message);
     return true;

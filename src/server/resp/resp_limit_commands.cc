@@ -127,7 +127,8 @@ AfterCommand run_gcra(const Call& call) { return run_bucket<kGcraBucket>(call); 
 AfterCommand run_weir_limit(const Call& call) {
   if (call.args.size() == 3) {
     const Limit* const known = call.context.limits.find(loop::LimitCache::kind_of(std::nullopt), call.args[2]);
-    if (known != nullptr && is_rate(*known)) return ask(call, RespStep::Kind::map, {.key = call.args[1], .limit = known});
+    if (known != nullptr && is_rate(*known))
+      return ask(call, RespStep::Kind::map, {.key = call.args[1], .limit = known});
   }
   const auto check = protocol::parse_limit_check(call.args.subspan(1));
   if (!check) return reply_error(call, check.error());
@@ -167,7 +168,7 @@ AfterCommand run_weir_check(const Call& call) {
 AfterCommand run_weir_reset(const Call& call) {
   if (call.args.size() > 2) return reset_rule(call);
   if (auto error = refuse_key(call.args[1], call.service.bounds.key_max)) {
-    if (!call.service.bounds.has_room_for(call.args[1])) call.service.bounds.refuse(loop::Refused::key);
+    if (!call.service.bounds.takes_key(call.args[1])) call.service.bounds.refuse(loop::Refused::key);
     return reply_error(call, *error);
   }
   return reply_flag(call, call.service.limiter.reset(call.args[1]));

@@ -79,19 +79,19 @@ bool RlsService::is_refused() const {
     return (part.is_by_rules && !answer_of(part).allowed) ||
            (own != nullptr && own->hold == Hold::enforced && own->is_over);
   };
-  return std::ranges::any_of(parts_, refuses) || is_quota_spent();
+  return std::ranges::any_of(parts_, refuses) || is_quota_used_up();
 }
 
 // There are quotas, and all are used up. A shadow quota never counts as used up.
-bool RlsService::is_quota_spent() const {
-  bool has_quota = false, has_room = false;
+bool RlsService::is_quota_used_up() const {
+  bool has_quota = false, has_capacity = false;
   for (const Part& part : parts_) {
     const Own* const own = own_of(part);
     if (own == nullptr || own->found.rule == nullptr || !own->found.rule->quota_mode) continue;
     has_quota = true;
-    has_room = has_room || own->hold == Hold::shadow || !own->is_over;
+    has_capacity = has_capacity || own->hold == Hold::shadow || !own->is_over;
   }
-  return has_quota && !has_room;
+  return has_quota && !has_capacity;
 }
 
 Result<void> RlsService::charge() {
@@ -101,7 +101,7 @@ Result<void> RlsService::charge() {
     if (!charged) return fail(charged.error());
     take_decisions(*charged);
     is_denied_ = !*charged;
-    if (!is_denied_ || !may_do_without_spent_quotas()) break;
+    if (!is_denied_ || !may_skip_used_up_quotas()) break;
   }
   for (const Part& part : parts_) {
     Own* const own = own_of(part);
@@ -169,17 +169,17 @@ void RlsService::take_decisions(bool is_charged) {
 }
 
 // Only quotas denied the charge, and other quotas have permits left.
-bool RlsService::may_do_without_spent_quotas() const {
+bool RlsService::may_skip_used_up_quotas() const {
   const std::span answers = std::span(charged_.answers).first(charged_.requests.size());
   if (!std::ranges::all_of(answers, &Answer::allowed)) return false;
-  bool is_spent = false;
+  bool is_used_up = false;
   for (const Part& part : parts_) {
     const Own* const own = own_of(part);
     if (own == nullptr || own->charge == kNone || !own->is_over) continue;
     if (own->hold != Hold::quota) return false;
-    is_spent = true;
+    is_used_up = true;
   }
-  return is_spent && !is_quota_spent();
+  return is_used_up && !is_quota_used_up();
 }
 
 Result<void> RlsService::charge_shadow(const Part& part, Own& own) {

@@ -96,11 +96,11 @@ void RlsService::respond() {
 // What the client sees: of a denial, the limit that denies; otherwise, what remains. Shadow limits do not count.
 RlsService::Report RlsService::binding() const {
   Report best;
-  const bool is_spent = is_quota_spent();
+  const bool is_used_up = is_quota_used_up();
   for (const Part& part : parts_) {
     const Report by_own = report_by_own(part);
     const bool counts = by_own.own != nullptr && (by_own.own->hold == Hold::enforced ||
-                                                  (by_own.own->hold == Hold::quota && by_own.is_over == is_spent));
+                                                  (by_own.own->hold == Hold::quota && by_own.is_over == is_used_up));
     for (const Report& report : {report_by_rules(part), counts ? by_own : Report{}}) {
       if (report.part != nullptr && report.is_over == is_denied_ && is_tighter(report, best)) best = report;
     }
@@ -211,9 +211,9 @@ void RlsService::count(const Part& part, const Own& own) {
     return counts.add(own.hold == Hold::shadow ? envoy::EnvoyResult::shadow_mode : envoy::EnvoyResult::over_limit,
                       hits);
   }
-  const std::int64_t spent = rule.said.requests_per_unit - own.answer.decision.remaining;
+  const std::int64_t used = rule.said.requests_per_unit - own.answer.decision.remaining;
   const std::int64_t near_from = std::int64_t{rule.said.requests_per_unit} * 4 / 5;
-  const auto near = static_cast<std::uint64_t>(std::clamp<std::int64_t>(spent - near_from, 0, part.cost));
+  const auto near = static_cast<std::uint64_t>(std::clamp<std::int64_t>(used - near_from, 0, part.cost));
   if (near > 0) counts.add(envoy::EnvoyResult::near_limit, near);
   if (hits > near) counts.add(envoy::EnvoyResult::within_limit, hits - near);
 }

@@ -109,12 +109,12 @@ class RlsService {
   Result<void> look_at_rules(const Part& part);
   Result<void> look_at_own(const Part& part);
   bool is_refused() const;
-  bool is_quota_spent() const;
+  bool is_quota_used_up() const;
   Result<void> charge();
   void collect_charges();
   Result<bool> charge_event();
   void take_decisions(bool is_charged);
-  bool may_do_without_spent_quotas() const;
+  bool may_skip_used_up_quotas() const;
   Result<void> charge_shadow(const Part& part, Own& own);
   Result<void> charge_denied();
 

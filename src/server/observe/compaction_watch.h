@@ -1,7 +1,7 @@
 // Logs when a full log arena forces sliding_log keys into compact form, and when that ends.
 //
 // It logs one line at the beginning and one at the end, however many keys are affected. The state has ended when no
-// key was converted for a minute. One thread. Tested by compact_log_test.cc and tests/server/full_arena.sh.
+// key was converted for a minute. One thread. Tested by compaction_watch_test.cc and tests/server/full_arena.sh.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Tests the two log lines: when keys begin to be compacted, and when that has ended.
-#include "server/observe/compact_log.h"
+#include "server/observe/compaction_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The plans of a running server: owns the directory that the current policy names, and answers questions about it.
 //
 // A new source gets a new directory, which is read before it takes effect. Changed tiers only re-evaluate the rows.
-// prepare() and put() are called by one thread at a time, all else by any. Tested by plan_desk_test.cc and
+// prepare() and put() are called by one thread at a time, all else by any. Tested by plan_control_test.cc and
 // tests/server/plans.sh.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace weir::control {
 // Validates a row of the plan database against a policy. A row is untrusted input: a blank field in one has taken down
 // a worldwide service before. The error names the subject and the fix, and other rows are not affected. Fuzzed by
 // fuzz/plan_row.cc.
-Result<plans::JudgedRow> judge_row(const Policy& policy, const plans::PlanRow& row);
+Result<plans::CheckedRow> check_row(const Policy& policy, const plans::PlanRow& row);
 
 // canonical_subject()
 //
@@ -38,12 +38,12 @@ struct PlanView {
   bool is_default = false;
 };
 
-class PlanDesk {
+class PlanControl {
  public:
   // `folder`: the base of relative file names. `memory`: the file that caches the last known plans; empty: none.
-  PlanDesk(Gate& gate, std::string folder, std::string memory);
-  PlanDesk(const PlanDesk&) = delete;
-  PlanDesk& operator=(const PlanDesk&) = delete;
+  PlanControl(Gate& gate, std::string folder, std::string memory);
+  PlanControl(const PlanControl&) = delete;
+  PlanControl& operator=(const PlanControl&) = delete;
 
   // prepare(), put()
   //
@@ -65,7 +65,7 @@ class PlanDesk {
 
  private:
   Result<std::shared_ptr<plans::PlanDirectory>> needed() const;
-  std::shared_ptr<const Policy> judged_by() const;
+  std::shared_ptr<const Policy> checked_by() const;
 
   Gate& gate_;
   const std::string folder_, memory_;
@@ -73,7 +73,7 @@ class PlanDesk {
   std::shared_ptr<const Policy> next_by_;
   mutable base::Mutex mutex_;
   std::shared_ptr<plans::PlanDirectory> directory_ GUARDED_BY(mutex_);
-  std::shared_ptr<const Policy> judged_by_ GUARDED_BY(mutex_);
+  std::shared_ptr<const Policy> checked_by_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::control

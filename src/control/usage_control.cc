@@ -1,5 +1,5 @@
-// Loads and writes usage, and reports it. See usage_keeper.h.
-#include "control/usage_keeper.h"
+// Loads and writes usage, and reports it. See usage_control.h.
+#include "control/usage_control.h"
 
 #include <algorithm>
 #include <optional>
@@ -15,7 +15,7 @@ constexpr Micros kDayLong{86'400'000'000};
 
 }  // namespace
 
-UsageKeeper::UsageKeeper(Limiter& limiter, Gate& gate, UsageKeeperOptions options)
+UsageControl::UsageControl(Limiter& limiter, Gate& gate, UsageControlOptions options)
     : limiter_(limiter), gate_(gate), options_(std::move(options)) {
   if (options_.folder.empty() || gate_.usage_stats().places == 0) return;
   if (const auto opened = files_.open(options_.folder); !opened) {
@@ -28,14 +28,14 @@ UsageKeeper::UsageKeeper(Limiter& limiter, Gate& gate, UsageKeeperOptions option
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
-UsageKeeper::~UsageKeeper() {
+UsageControl::~UsageControl() {
   if (!has_files_) return;
   thread_.request_stop();
   thread_.join();
   write();
 }
 
-void UsageKeeper::take_own() {
+void UsageControl::take_own() {
   const auto files = files_.list();
   if (!files)
     return log::log(log::LogLevel::error, "cannot list usage files, starting without saved usage",
@@ -45,13 +45,13 @@ void UsageKeeper::take_own() {
   }
 }
 
-void UsageKeeper::take(const usage::UsageFiles::File& file) {
+void UsageControl::take(const usage::UsageFiles::File& file) {
   auto text = usage::UsageFiles::read(file);
   const auto wrong = text ? refuse_usage(*text) : std::nullopt;
   if (wrong && wrong->code != ErrorCode::out_of_range) {
     const auto aside = usage::UsageFiles::set_aside(file);
     const base::MutexLock lock(told_);
-    ++kept_.set_aside;
+    ++status_.set_aside;
     return log::log(
         log::LogLevel::error, "usage file damaged, starting its day from zero",
         {{"file", file.path}, {"reason", wrong->message}, {"kept", aside ? *aside : aside.error().message}});
@@ -63,7 +63,7 @@ void UsageKeeper::take(const usage::UsageFiles::File& file) {
            {{"file", file.path}, {"reason", taken.error().message}});
 }
 
-void UsageKeeper::work(const std::stop_token& stop) {
+void UsageControl::work(const std::stop_token& stop) {
   base::Mutex nothing;
   while (!stop.stop_requested()) {
     base::MutexLock lock(nothing);
@@ -72,7 +72,7 @@ void UsageKeeper::work(const std::stop_token& stop) {
   }
 }
 
-void UsageKeeper::write() {
+void UsageControl::write() {
   const Micros now = limiter_.now();
   std::string error;
   auto unsaved = gate_.unsaved_usage();
@@ -92,10 +92,10 @@ void UsageKeeper::write() {
   files_.forget_before(policy::time_text(std::max(oldest, Micros{0})).substr(0, 10));
   const base::MutexLock lock(told_);
   if (error.empty()) {
-    kept_.written_at = now;
+    status_.written_at = now;
     if (!error_.empty()) log::log(log::LogLevel::info, "usage files are written again");
   } else {
-    ++kept_.failures;
+    ++status_.failures;
     if (error != error_)
       log::log(log::LogLevel::error, "cannot write usage file, keeping usage in memory", {{"reason", error}});
   }
@@ -103,7 +103,7 @@ void UsageKeeper::write() {
 }
 
 // Leaves out files that cannot be read, and logs it: they may be another version's.
-std::vector<std::string> UsageKeeper::texts_of_others() const {
+std::vector<std::string> UsageControl::texts_of_others() const {
   std::vector<std::string> out;
   const auto files = has_files_ ? files_.list() : std::vector<usage::UsageFiles::File>{};
   if (!files) {
@@ -127,11 +127,11 @@ std::vector<std::string> UsageKeeper::texts_of_others() const {
   return out;
 }
 
-Result<UsageReport> UsageKeeper::report(const UsageQuery& query) { return gate_.usage(query, texts_of_others()); }
+Result<UsageReport> UsageControl::report(const UsageQuery& query) { return gate_.usage(query, texts_of_others()); }
 
-UsageKept UsageKeeper::kept() const {
+UsageFileStatus UsageControl::status() const {
   const base::MutexLock lock(told_);
-  return kept_;
+  return status_;
 }
 
 }  // namespace weir::control

@@ -1,5 +1,5 @@
-// Creates and retires plan directories as the policy changes. See plan_desk.h.
-#include "control/plan_desk.h"
+// Creates and retires plan directories as the policy changes. See plan_control.h.
+#include "control/plan_control.h"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ constexpr std::size_t kShownBytes = 80;
 
 tl::unexpected<Error> refuse(std::string message) { return fail(ErrorCode::invalid_argument, std::move(message)); }
 
-Result<std::string> judge_plan(const PlanPolicy& plans, const plans::PlanRow& row) {
+Result<std::string> check_plan(const PlanPolicy& plans, const plans::PlanRow& row) {
   if (!row.has_plan) return std::string();
   if (!row.plan) return refuse("its plan is NULL; set a plan of the config, or remove the row");
   if (std::ranges::count(plans.tiers, *row.plan, &PlanTier::name) > 0) return *row.plan;
@@ -55,7 +55,7 @@ std::optional<std::string> wrong_with(const std::vector<RuleLimit>& limits, cons
 }
 
 // Validates them for every rule that would apply them.
-Result<std::string> judge_limits(const Policy& policy, const std::string& limits) {
+Result<std::string> check_limits(const Policy& policy, const std::string& limits) {
   const auto compiled = [](const Quota& quota) { return compile(quota); };
   std::size_t charges = 0;
   for (const Rule& rule : policy.rules) {
@@ -72,7 +72,7 @@ Result<std::string> judge_limits(const Policy& policy, const std::string& limits
   return limits;
 }
 
-Result<Micros> judge_until(const std::optional<std::string>& until) {
+Result<Micros> check_until(const std::optional<std::string>& until) {
   if (!until) return Micros{0};
   if (const auto seconds = base::to_number<std::int64_t>(*until)) {
     if (*seconds > 0 && *seconds < kTimeEnd / 1'000'000) return Micros{*seconds * 1'000'000};
@@ -85,16 +85,16 @@ Result<Micros> judge_until(const std::optional<std::string>& until) {
 
 }  // namespace
 
-Result<plans::JudgedRow> judge_row(const Policy& policy, const plans::PlanRow& row) {
-  auto plan = judge_plan(policy.plans, row);
+Result<plans::CheckedRow> check_row(const Policy& policy, const plans::PlanRow& row) {
+  auto plan = check_plan(policy.plans, row);
   if (!plan) return fail(std::move(plan.error()));
-  plans::JudgedRow out{.plan = *std::move(plan)};
+  plans::CheckedRow out{.plan = *std::move(plan)};
   if (!row.has_override) return out;
   if (!row.limits) return refuse("its limits are NULL; set them, such as 5000/minute, or remove the row");
-  auto limits = judge_limits(policy, *row.limits);
+  auto limits = check_limits(policy, *row.limits);
   if (!limits) return fail(std::move(limits.error()));
   out.instead = *std::move(limits);
-  const auto until = judge_until(row.until);
+  const auto until = check_until(row.until);
   if (!until) return fail(until.error());
   out.until = *until;
   return out;
@@ -123,7 +123,7 @@ namespace {
 
 constexpr Micros kFirstReading{2'000'000};  // a server starts without its plans rather than not at all
 
-void tell(const plans::PlanEvent& event) {
+void log_event(const plans::PlanEvent& event) {
   switch (event.kind) {
     case plans::PlanEvent::Kind::unavailable:
       log::log(log::LogLevel::warn, "plan database unavailable, using the last known plans",
@@ -149,7 +149,7 @@ bool is_same_source(const PlanPolicy& a, const PlanPolicy& b) {
 }
 
 // Whether a row means the same under both.
-bool judges_alike(const Policy& a, const Policy& b) {
+bool checks_alike(const Policy& a, const Policy& b) {
   const auto rules_of = [](const Policy& policy) {
     std::vector<std::pair<std::optional<Algorithm>, std::vector<PlanTier>>> out;
     for (const Rule& rule : policy.rules) {
@@ -177,17 +177,17 @@ std::string limits_of(const Policy& policy, const std::string& plan) {
 
 }  // namespace
 
-PlanDesk::PlanDesk(Gate& gate, std::string folder, std::string memory)
+PlanControl::PlanControl(Gate& gate, std::string folder, std::string memory)
     : gate_(gate), folder_(std::move(folder)), memory_(std::move(memory)) {}
 
-Result<void> PlanDesk::check(const PlanPolicy& plans, const std::string& folder) {
+Result<void> PlanControl::check(const PlanPolicy& plans, const std::string& folder) {
   if (plans.source.empty()) return {};
   auto source = plans::make_plan_source({.url = seen_from(folder, plans.source), .query = plans.query});
   if (!source) return fail(source.error().code, "plans: " + source.error().message);
   return {};
 }
 
-Result<void> PlanDesk::prepare(const Policy& policy) {
+Result<void> PlanControl::prepare(const Policy& policy) {
   const PlanPolicy& plans = policy.plans;
   if (next_ != nullptr && is_same_source(next_by_->plans, plans)) return {};
   next_ = nullptr;
@@ -203,8 +203,8 @@ Result<void> PlanDesk::prepare(const Policy& policy) {
                                             .wait = plans.wait,
                                             .memory = memory_,
                                             .memory_of = base::hex(base::sha256(plans.source + '\n' + plans.query)),
-                                            .judge = [by](const plans::PlanRow& row) { return judge_row(*by, row); },
-                                            .tell = tell};
+                                            .check = [by](const plans::PlanRow& row) { return check_row(*by, row); },
+                                            .report = log_event};
   auto made = std::make_shared<plans::PlanDirectory>(*std::move(source), options);
   if (!made->wait_until_read(kFirstReading) && before != nullptr) {
     return fail(ErrorCode::unavailable,
@@ -215,7 +215,7 @@ Result<void> PlanDesk::prepare(const Policy& policy) {
   return {};
 }
 
-Result<PolicyChanges> PlanDesk::put(const Policy& policy) {
+Result<PolicyChanges> PlanControl::put(const Policy& policy) {
   if (auto ready = prepare(policy); !ready) return fail(std::move(ready.error()));
   const auto before = directory();
   const bool is_new = next_ != nullptr;
@@ -224,39 +224,39 @@ Result<PolicyChanges> PlanDesk::put(const Policy& policy) {
   auto applied = gate_.apply(policy, Force::yes, next);
   if (!applied) return applied;
   const auto by = std::make_shared<const Policy>(policy);
-  const auto judged = is_new ? next_by_ : judged_by();
-  const bool is_judged = judges_alike(judged == nullptr ? Policy{} : *judged, policy);
-  if (next != nullptr && !is_judged) next->judge_by([by](const plans::PlanRow& row) { return judge_row(*by, row); });
+  const auto checked = is_new ? next_by_ : checked_by();
+  const bool is_checked = checks_alike(checked == nullptr ? Policy{} : *checked, policy);
+  if (next != nullptr && !is_checked) next->check_by([by](const plans::PlanRow& row) { return check_row(*by, row); });
   if (before != nullptr && before != next) before->retire();
   const base::MutexLock lock(mutex_);
   directory_ = std::move(next);
-  judged_by_ = by;
+  checked_by_ = by;
   return applied;
 }
 
-std::shared_ptr<plans::PlanDirectory> PlanDesk::directory() const {
+std::shared_ptr<plans::PlanDirectory> PlanControl::directory() const {
   const base::MutexLock lock(mutex_);
   return directory_;
 }
 
-std::shared_ptr<const Policy> PlanDesk::judged_by() const {
+std::shared_ptr<const Policy> PlanControl::checked_by() const {
   const base::MutexLock lock(mutex_);
-  return judged_by_;
+  return checked_by_;
 }
 
-PlanPolicy PlanDesk::policy() const {
-  const auto policy = judged_by();
+PlanPolicy PlanControl::policy() const {
+  const auto policy = checked_by();
   return policy == nullptr ? PlanPolicy{} : policy->plans;
 }
 
-Result<std::shared_ptr<plans::PlanDirectory>> PlanDesk::needed() const {
+Result<std::shared_ptr<plans::PlanDirectory>> PlanControl::needed() const {
   auto directory = this->directory();
   if (directory != nullptr) return directory;
   return fail(ErrorCode::out_of_range,
               "there is no plan database; add one to the config: plans: {source: sqlite:plans.db, …}");
 }
 
-Result<PlanView> PlanDesk::show(std::string_view subject) const {
+Result<PlanView> PlanControl::show(std::string_view subject) const {
   auto directory = needed();
   if (!directory) return fail(std::move(directory.error()));
   auto who = canonical_subject(subject);
@@ -265,8 +265,8 @@ Result<PlanView> PlanDesk::show(std::string_view subject) const {
   if (!row && row.error().code == ErrorCode::not_found) row = plans::PlanRow{.subject = *who};
   if (!row) return fail(std::move(row.error()));
   PlanView view{.row = *std::move(row)};
-  const auto policy = judged_by();
-  if (const auto judged = judge_row(*policy, view.row); !judged) view.refused = judged.error().message;
+  const auto policy = checked_by();
+  if (const auto checked = check_row(*policy, view.row); !checked) view.refused = checked.error().message;
   const PlanTerms terms = (*directory)->find(*who);
   view.plan = terms.plan;
   view.is_default = view.plan.empty();
@@ -275,19 +275,19 @@ Result<PlanView> PlanDesk::show(std::string_view subject) const {
   return view;
 }
 
-Result<std::vector<plans::PlanRow>> PlanDesk::list(std::string_view after, std::size_t most) const {
+Result<std::vector<plans::PlanRow>> PlanControl::list(std::string_view after, std::size_t most) const {
   auto directory = needed();
   if (!directory) return fail(std::move(directory.error()));
   return (*directory)->list(after, most);
 }
 
-Result<PlanView> PlanDesk::write(plans::PlanChange change, const Author& by) {
+Result<PlanView> PlanControl::write(plans::PlanChange change, const Author& by) {
   auto directory = needed();
   if (!directory) return fail(std::move(directory.error()));
   auto who = canonical_subject(change.subject);
   if (!who) return fail(std::move(who.error()));
   change.subject = *std::move(who);
-  const auto policy = judged_by();
+  const auto policy = checked_by();
   plans::PlanRow row{.subject = change.subject};
   if (change.kind == plans::PlanChange::Kind::set_plan) {
     row.has_plan = true;
@@ -297,7 +297,7 @@ Result<PlanView> PlanDesk::write(plans::PlanChange change, const Author& by) {
     row.limits = change.limits;
     row.until = change.until;
   }
-  if (const auto judged = judge_row(*policy, row); !judged) return fail(judged.error());
+  if (const auto checked = check_row(*policy, row); !checked) return fail(checked.error());
   if (auto written = (*directory)->write(change); !written) return fail(std::move(written.error()));
   log::log(log::LogLevel::info, "plan changed",
            {{"subject", change.subject},

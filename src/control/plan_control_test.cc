@@ -1,5 +1,5 @@
 // Tests plans that follow the policy, on a real SQLite file: written, validated, changed with the config, cached.
-#include "control/plan_desk.h"
+#include "control/plan_control.h"
 
 #include <gtest/gtest.h>
 
@@ -23,11 +23,11 @@ Policy policy(const std::string& tiers, const std::string& source = "sqlite:plan
 }
 
 // The part of a server that has the plans.
-struct Desk {
-  explicit Desk(const base::TestFolder& folder) : desk(gate, folder.at("."), folder.at("memory")) {}
+struct Fixture {
+  explicit Fixture(const base::TestFolder& folder) : plans(gate, folder.at("."), folder.at("memory")) {}
 
   void use(const Policy& next) {
-    const auto put = desk.put(next);
+    const auto put = plans.put(next);
     ASSERT_TRUE(put) << put.error().message;
   }
   std::int64_t limit_of(std::string_view user) {
@@ -35,18 +35,18 @@ struct Desk {
     return answer && answer->binding_limit() != nullptr ? answer->binding_limit()->decision.limit : -1;
   }
   Result<PlanView> set(const std::string& subject, const std::string& plan) {
-    return desk.write({.kind = plans::PlanChange::Kind::set_plan, .subject = subject, .plan = plan}, {.who = "test"});
+    return plans.write({.kind = plans::PlanChange::Kind::set_plan, .subject = subject, .plan = plan}, {.who = "test"});
   }
 
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(Micros{1'789'992'000'000'000});
   Limiter limiter{{.clock = clock, .keys = 1'000, .sweeping = Sweeping::by_hand}};
   Gate gate{limiter};
-  PlanDesk desk;
+  PlanControl plans;
 };
 
-TEST(PlanDesk, AppliesAPlanThatWasWritten) {
+TEST(PlanControl, AppliesAPlanThatWasWritten) {
   const base::TestFolder folder;
-  Desk one(folder);
+  Fixture one(folder);
   one.use(policy("free: 3/hour, pro: 10/hour"));
   EXPECT_EQ(one.limit_of("42"), 3);
   const auto set = one.set("user:42", "pro");
@@ -56,77 +56,77 @@ TEST(PlanDesk, AppliesAPlanThatWasWritten) {
   EXPECT_EQ(one.limit_of("42"), 10);
   EXPECT_FALSE(one.set("user:42", "gold"));
   EXPECT_FALSE(one.set("42", "pro"));
-  const auto own = one.desk.write(
+  const auto own = one.plans.write(
       {.kind = plans::PlanChange::Kind::set_override, .subject = "user:42", .limits = "12/hour", .until = "2099-01-01"},
       {});
   ASSERT_TRUE(own) << own.error().message;
   EXPECT_EQ(one.limit_of("42"), 12);
-  const auto rows = one.desk.list("", 10);
+  const auto rows = one.plans.list("", 10);
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 1U);
   EXPECT_EQ(rows->front().limits, "12/hour");
-  EXPECT_TRUE(one.desk.show("user:nobody")->is_default);
+  EXPECT_TRUE(one.plans.show("user:nobody")->is_default);
 }
 
-TEST(PlanDesk, UsesTheSourceAndTiersOfThePolicy) {
+TEST(PlanControl, UsesTheSourceAndTiersOfThePolicy) {
   const base::TestFolder folder;
-  Desk one(folder);
+  Fixture one(folder);
   one.use(policy("free: 3/hour, pro: 10/hour"));
   ASSERT_TRUE(one.set("user:42", "pro"));
-  const auto directory = one.desk.directory();
+  const auto directory = one.plans.directory();
   one.use(policy("free: 3/hour, pro: 20/hour"));
-  EXPECT_EQ(one.desk.directory(), directory) << "the same directory judges the rows by the new tiers";
+  EXPECT_EQ(one.plans.directory(), directory) << "the same directory checks the rows by the new tiers";
   EXPECT_EQ(one.limit_of("42"), 20);
   one.use(policy("free: 3/hour, pro: 20/hour", "sqlite:other.db"));
-  EXPECT_NE(one.desk.directory(), directory);
+  EXPECT_NE(one.plans.directory(), directory);
   EXPECT_EQ(one.limit_of("42"), 3) << "the subject has no plan in the other database";
   const auto without = parse_policy("rules: [{name: plan, per: user, limit: 7/hour}]", "p");
   one.use(*without);
-  EXPECT_EQ(one.desk.directory(), nullptr);
+  EXPECT_EQ(one.plans.directory(), nullptr);
   EXPECT_EQ(one.limit_of("42"), 7);
-  EXPECT_NE(one.desk.show("user:42").error().message.find("no plan database"), std::string::npos);
+  EXPECT_NE(one.plans.show("user:42").error().message.find("no plan database"), std::string::npos);
 }
 
 // Waits for the limit: the directory's thread applies the changed tiers later.
-bool comes(Desk& one, std::string_view user, std::int64_t limit) {
+bool comes(Fixture& one, std::string_view user, std::int64_t limit) {
   for (int i = 0; i < 6'000 && one.limit_of(user) != limit; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return one.limit_of(user) == limit;
 }
 
-TEST(PlanDesk, KeepsThePreviousSourceIfTheNextCannotBeRead) {
+TEST(PlanControl, KeepsThePreviousSourceIfTheNextCannotBeRead) {
   const base::TestFolder folder;
-  Desk one(folder);
+  Fixture one(folder);
   one.use(policy("free: 3/hour, pro: 10/hour"));
   ASSERT_TRUE(one.set("user:42", "pro"));
-  const auto directory = one.desk.directory();
-  const auto put = one.desk.put(policy("free: 3/hour, pro: 10/hour", "sqlite:no/such/folder/plans.db"));
+  const auto directory = one.plans.directory();
+  const auto put = one.plans.put(policy("free: 3/hour, pro: 10/hour", "sqlite:no/such/folder/plans.db"));
   ASSERT_FALSE(put);
   EXPECT_NE(put.error().message.find("cannot be read"), std::string::npos) << put.error().message;
-  EXPECT_EQ(one.desk.directory(), directory);
+  EXPECT_EQ(one.plans.directory(), directory);
   EXPECT_EQ(one.limit_of("42"), 10);
-  EXPECT_FALSE(PlanDesk::check(policy("free: 3/hour", "'sqlite::memory:'").plans, ""));
+  EXPECT_FALSE(PlanControl::check(policy("free: 3/hour", "'sqlite::memory:'").plans, ""));
   one.use(policy("free: 4/hour, gold: 30/hour"));
   EXPECT_TRUE(comes(one, "42", 4)) << "the subject's tier no longer exists";
 }
 
-TEST(PlanDesk, StartsWithSavedPlansIfTheDatabaseIsUnavailable) {
+TEST(PlanControl, StartsWithSavedPlansIfTheDatabaseIsUnavailable) {
   const base::TestFolder folder;
   {
-    Desk before(folder);
+    Fixture before(folder);
     before.use(policy("free: 3/hour, pro: 10/hour"));
     ASSERT_TRUE(before.set("user:42", "pro"));
   }
   std::filesystem::remove(folder.at("plans.db"));
   std::filesystem::create_directory(folder.at("plans.db"));  // so that no database can be created
   {
-    Desk after(folder);
+    Fixture after(folder);
     after.use(policy("free: 3/hour, pro: 10/hour"));
     EXPECT_EQ(after.limit_of("42"), 10);
-    EXPECT_FALSE(after.desk.directory()->status().is_up);
+    EXPECT_FALSE(after.plans.directory()->status().is_up);
     EXPECT_FALSE(after.set("user:42", "free"));
   }
-  Desk again(folder);
+  Fixture again(folder);
   again.use(policy("free: 3/hour, pro: 10/hour"));
   EXPECT_EQ(again.limit_of("42"), 10) << "a process that never read the database must not overwrite the saved plans";
 }
@@ -142,8 +142,8 @@ rules:
 }
 
 std::string refusal(const plans::PlanRow& row) {
-  const auto judged = judge_row(two_plans(), row);
-  return judged ? "" : judged.error().message;
+  const auto checked = check_row(two_plans(), row);
+  return checked ? "" : checked.error().message;
 }
 
 plans::PlanRow on(std::optional<std::string> plan) {
@@ -154,8 +154,8 @@ plans::PlanRow with(std::optional<std::string> limits, std::optional<std::string
   return {.subject = "user:42", .has_override = true, .limits = std::move(limits), .until = std::move(until)};
 }
 
-TEST(PlanJudge, AcceptsValidRows) {
-  const auto both = judge_row(two_plans(), {.subject = "user:42",
+TEST(PlanRows, AcceptsValidRows) {
+  const auto both = check_row(two_plans(), {.subject = "user:42",
                                             .has_plan = true,
                                             .plan = "pro",
                                             .has_override = true,
@@ -165,12 +165,12 @@ TEST(PlanJudge, AcceptsValidRows) {
   EXPECT_EQ(both->plan, "pro");
   EXPECT_EQ(both->instead, "50/second, 5000/minute");
   EXPECT_EQ(both->until, Micros{1'798'675'200'000'000});
-  EXPECT_EQ(judge_row(two_plans(), with("5/minute", "1798675200"))->until, both->until);
-  EXPECT_EQ(judge_row(two_plans(), with("5/minute"))->until, Micros{0});
-  EXPECT_EQ(judge_row(two_plans(), {.subject = "user:42"})->plan, "");
+  EXPECT_EQ(check_row(two_plans(), with("5/minute", "1798675200"))->until, both->until);
+  EXPECT_EQ(check_row(two_plans(), with("5/minute"))->until, Micros{0});
+  EXPECT_EQ(check_row(two_plans(), {.subject = "user:42"})->plan, "");
 }
 
-TEST(PlanJudge, RefusesInvalidRows) {
+TEST(PlanRows, RefusesInvalidRows) {
   EXPECT_EQ(refusal(on({})), "its plan is NULL; set a plan of the config, or remove the row");
   EXPECT_EQ(refusal(on("")), "unknown plan ''; the plans are free, pro");
   EXPECT_EQ(refusal(on("Pro")), "unknown plan 'Pro'; did you mean 'pro'?");
@@ -190,7 +190,7 @@ TEST(PlanJudge, RefusesInvalidRows) {
   }
 }
 
-TEST(PlanJudge, EverySubjectHasOneCanonicalText) {
+TEST(PlanRows, EverySubjectHasOneCanonicalText) {
   EXPECT_EQ(*canonical_subject("user:42"), "user:42");
   EXPECT_EQ(*canonical_subject("user:a:b"), "user:a:b");
   EXPECT_EQ(*canonical_subject("ip:::ffff:192.0.2.1"), "ip:192.0.2.1");

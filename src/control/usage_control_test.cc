@@ -1,5 +1,5 @@
-// Tests seats, files and a keeper (usage/usage_files.h, usage_keeper.h): no process overwrites another's files, and
-// damage stops nothing.
+// Tests seats, files and their writer (usage/usage_files.h, usage_control.h): no process overwrites another's files,
+// and damage stops nothing.
 #include "usage/usage_files.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/folder_fixture.h"
-#include "control/usage_keeper.h"
+#include "control/usage_control.h"
 #include "weir/gate.h"
 #include "weir/limiter.h"
 
@@ -74,27 +74,27 @@ TEST(UsageFiles, RefusesMoreProcessesThanTheMaximum) {
   EXPECT_FALSE(one_more.open(folder.at("u")));
 }
 
-// A process: a gate, its limiter and a keeper that writes at its end, or at the given interval.
+// A process: a gate, its limiter and usage that is written at its end, or at the given interval.
 struct Process {
   explicit Process(const base::TestFolder& folder, std::shared_ptr<ManualClock> of,
                    std::chrono::milliseconds every = std::chrono::hours(1))
       : limiter({.clock = std::move(of), .keys = 1'000, .sweeping = Sweeping::by_hand}) {
     EXPECT_TRUE(gate.apply(*parse_policy(kUsageRules, "t")));
-    keeper.emplace(limiter, gate, UsageKeeperOptions{.folder = folder.at("u"), .days = 3, .every = every});
+    usage.emplace(limiter, gate, UsageControlOptions{.folder = folder.at("u"), .days = 3, .every = every});
   }
-  void spend(std::string_view user, std::int64_t cost) {
+  void charge(std::string_view user, std::int64_t cost) {
     EXPECT_TRUE(gate.check({.user = user, .cost = cost})->allowed);
   }
-  std::int64_t spent(const std::string& user) {
+  std::int64_t used(const std::string& user) {
     std::int64_t sum = 0;
-    const auto report = keeper->report({.subject = "user:" + user});
+    const auto report = usage->report({.subject = "user:" + user});
     for (const UsageRow& row : report->rows) sum += row.used;
     return sum;
   }
 
   Limiter limiter;
   Gate gate{limiter, {.usage = {.subjects = 100, .days = 3}}};
-  std::optional<UsageKeeper> keeper;
+  std::optional<UsageControl> usage;
 };
 
 struct UsageKeeping : testing::Test {
@@ -105,8 +105,8 @@ struct UsageKeeping : testing::Test {
 TEST_F(UsageKeeping, ContinuesFromTheFilesOfTheLastProcess) {
   for (int life = 1; life <= 3; ++life) {
     Process process(folder, clock);
-    process.spend("42", 10);
-    EXPECT_EQ(process.spent("42"), 10 * life);
+    process.charge("42", 10);
+    EXPECT_EQ(process.used("42"), 10 * life);
     clock->advance(Micros{86'400'000'000} / 2);
   }
   EXPECT_FALSE(folder.read("u/2026-09-21.0").empty());
@@ -116,50 +116,50 @@ TEST_F(UsageKeeping, ContinuesFromTheFilesOfTheLastProcess) {
 
 TEST_F(UsageKeeping, TwoProcessesLoseAndDoubleNothing) {
   std::optional<Process> old(std::in_place, folder, clock);
-  old->spend("42", 10);
+  old->charge("42", 10);
   std::optional<Process> next(std::in_place, folder, clock);
-  next->spend("42", 5);
-  old->spend("42", 1);
-  EXPECT_EQ(next->spent("42"), 5) << "the other process has not written its usage yet";
+  next->charge("42", 5);
+  old->charge("42", 1);
+  EXPECT_EQ(next->used("42"), 5) << "the other process has not written its usage yet";
   old.reset();
-  EXPECT_EQ(next->spent("42"), 16);
+  EXPECT_EQ(next->used("42"), 16);
   std::optional<Process> third(std::in_place, folder, clock);  // gets the first seat again
-  third->spend("42", 100);
+  third->charge("42", 100);
   next.reset();
-  EXPECT_EQ(third->spent("42"), 116);
+  EXPECT_EQ(third->used("42"), 116);
   third.reset();
   Process last(folder, clock);
-  EXPECT_EQ(last.spent("42"), 116);
+  EXPECT_EQ(last.used("42"), 116);
 }
 
 TEST_F(UsageKeeping, WritesWhileItRuns) {
   Process process(folder, clock, std::chrono::milliseconds(5));
-  process.spend("42", 10);
+  process.charge("42", 10);
   for (int i = 0; i < 12'000 && folder.read("u/2026-09-21.0").find("user:42") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_NE(folder.read("u/2026-09-21.0").find("user:42"), std::string::npos);
-  EXPECT_EQ(process.keeper->kept().failures, 0U);
+  EXPECT_EQ(process.usage->status().failures, 0U);
 }
 
 TEST_F(UsageKeeping, SetsADamagedFileAsideAndKeepsAllOthers) {
   {
     Process process(folder, clock);
-    process.spend("42", 10);
+    process.charge("42", 10);
     clock->advance(Micros{86'400'000'000});
-    process.spend("42", 7);
+    process.charge("42", 7);
   }
   const std::string text = folder.read("u/2026-09-21.0");
   folder.write("u/2026-09-21.0", text.substr(0, text.size() / 2));
   {
     Process process(folder, clock);
-    EXPECT_EQ(process.spent("42"), 7);
-    EXPECT_EQ(process.keeper->kept().set_aside, 1U);
+    EXPECT_EQ(process.used("42"), 7);
+    EXPECT_EQ(process.usage->status().set_aside, 1U);
     EXPECT_EQ(folder.read("u/2026-09-21.0.damaged"), text.substr(0, text.size() / 2));
   }
   folder.write("u/2026-09-22.1", "of a newer version, say");
   Process process(folder, clock);
-  EXPECT_EQ(process.spent("42"), 7) << "unreadable files of other processes are left out";
+  EXPECT_EQ(process.used("42"), 7) << "unreadable files of other processes are left out";
   EXPECT_EQ(folder.read("u/2026-09-22.1"), "of a newer version, say");
 }
 
@@ -170,21 +170,21 @@ TEST_F(UsageKeeping, DoesNotModifyAFileOfANewerVersion) {
   std::filesystem::create_directories(folder.at("u/2026-09-20.0"));  // an unreadable one
   for (int life = 0; life < 2; ++life) {
     Process process(folder, clock);
-    EXPECT_EQ(process.keeper->kept().set_aside, 0U);
-    process.spend("42", 10);
-    EXPECT_EQ(process.spent("42"), 10);
+    EXPECT_EQ(process.usage->status().set_aside, 0U);
+    process.charge("42", 10);
+    EXPECT_EQ(process.used("42"), 10);
   }
   EXPECT_EQ(folder.read("u/2026-09-21.0"), newer);
   EXPECT_TRUE(std::filesystem::is_directory(folder.at("u/2026-09-20.0")));
   clock->advance(Micros{86'400'000'000});
-  { Process(folder, clock).spend("42", 7); }
-  EXPECT_EQ(Process(folder, clock).spent("42"), 7) << "the next day has a file again";
+  { Process(folder, clock).charge("42", 7); }
+  EXPECT_EQ(Process(folder, clock).used("42"), 7) << "the next day has a file again";
 }
 
 TEST_F(UsageKeeping, RemovesFilesOfOldDays) {
   {
     Process process(folder, clock);
-    process.spend("42", 10);
+    process.charge("42", 10);
   }
   folder.write("u/2026-09-21.0.damaged", "half");
   folder.write("u/2026-09-21.3.new", "half");
@@ -201,20 +201,20 @@ TEST_F(UsageKeeping, RemovesFilesOfOldDays) {
 TEST_F(UsageKeeping, CountsInMemoryIfTheFolderCannotBeUsed) {
   folder.write("u", "a file");
   Process process(folder, clock);
-  process.spend("42", 10);
-  EXPECT_EQ(process.spent("42"), 10);
-  EXPECT_EQ(process.keeper->kept().written_at, Micros{0});
+  process.charge("42", 10);
+  EXPECT_EQ(process.used("42"), 10);
+  EXPECT_EQ(process.usage->status().written_at, Micros{0});
 }
 
 TEST_F(UsageKeeping, RetriesAFailedWrite) {
   Process process(folder, clock, std::chrono::milliseconds(5));
   std::filesystem::create_directories(folder.at("u/2026-09-21.0.new"));  // blocks the write
-  process.spend("42", 10);
+  process.charge("42", 10);
   const auto until = [&](auto done) {
     for (int i = 0; i < 12'000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return done();
   };
-  EXPECT_TRUE(until([&] { return process.keeper->kept().failures > 0; }));
+  EXPECT_TRUE(until([&] { return process.usage->status().failures > 0; }));
   std::filesystem::remove(folder.at("u/2026-09-21.0.new"));
   EXPECT_TRUE(until([&] { return !folder.read("u/2026-09-21.0").empty(); }));
 }
