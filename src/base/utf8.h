@@ -10,10 +10,13 @@
 #include <string>
 #include <string_view>
 
+#include "weir/result.h"
+
 namespace weir::base {
 
-// Returns the length of the first character of `text`, which must not be empty; 0 if it is invalid.
+// Returns the length of the first character of `text`; 0 if it is invalid.
 inline std::size_t utf8_length(std::string_view text) {
+  WEIR_ASSERT(!text.empty());
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
   const std::size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -56,8 +59,9 @@ inline bool is_unseen(std::uint32_t code) {
          is_in(0xFFF9, 0xFFFB) || is_in(0xE0000, 0xE007F);  // annotations and tags
 }
 
-// `code` must be no surrogate and at most 0x10FFFF.
 inline void append_utf8(std::string& out, std::uint32_t code) {
+  WEIR_ASSERT(code <= 0x10FFFF);
+  WEIR_ASSERT(code < 0xD800 || code > 0xDFFF);  // no surrogate
   const auto byte = [&](std::uint32_t value) { out.push_back(static_cast<char>(value)); };
   if (code < 0x80) {
     byte(code);

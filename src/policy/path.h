@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "weir/result.h"
+
 namespace weir::policy {
 
 enum class PathCase : std::uint8_t { folded, kept };  // folded, the default: /API/Login is /api/login
@@ -37,14 +39,15 @@ enum class PathCase : std::uint8_t { folded, kept };  // folded, the default: /A
 // %2f), a '?' or a '#'. A second pass would misread those, so normalize once.
 std::string_view normal_path(std::string_view target, PathCase letters, std::string& scratch);
 
-// Remove the first or last segment from `path`, the rest of a normal path, and return it: a or b for /a/b. `path`
-// must not be empty.
+// Remove the first or last segment from `path`, the rest of a normal path, and return it: a or b for /a/b.
 inline std::string_view take_first_segment(std::string_view& path) {
+  WEIR_ASSERT(path.starts_with('/'));
   const std::string_view segment = path.substr(1, path.find('/', 1) - 1);
   path.remove_prefix(segment.size() + 1);
   return segment;
 }
 inline std::string_view take_last_segment(std::string_view& path) {
+  WEIR_ASSERT(path.starts_with('/'));
   const std::string_view segment = path.substr(path.rfind('/') + 1);
   path.remove_suffix(segment.size() + 1);
   return segment;

@@ -340,6 +340,7 @@ Result<PathPattern> PathPattern::parse(std::string_view text, PathCase letters) 
 }
 
 bool PathSegment::accepts(std::string_view segment) const {
+  WEIR_ASSERT(kind != Kind::rest);
   switch (kind) {
     case Kind::literal:
       return segment == pieces.front();

@@ -30,7 +30,7 @@ struct PathSegment {
   Kind kind = Kind::literal;
   std::vector<std::string> pieces;  // the literal; the texts before, between and after the stars; or the name
 
-  // Whether this segment, which must not be `**`, matches one segment of a path.
+  // Whether this segment matches one segment of a path.
   bool accepts(std::string_view segment) const;
 
   friend bool operator==(const PathSegment&, const PathSegment&) = default;

@@ -120,6 +120,7 @@ void write_draft_11(std::string& out, const ReportedLimits& reported, const Deci
 }  // namespace
 
 void append_rate_limit_fields(std::string& out, ReportedLimits reported, const AnswerStyle& style, Micros now) {
+  WEIR_ASSERT(reported.binding < reported.limits.size());
   if (style.limits == ShownLimits::binding) {
     reported = {reported.limits.subspan(reported.binding, 1), 0, reported.retry_after};
   }

@@ -23,7 +23,7 @@ inline constexpr std::string_view kPolicyName = "default";  // the name of a lim
 // The limits of a request. `RateLimit-Policy` names the binding limit, or all if AnswerStyle::limits says so. The
 // other fields describe the binding limit.
 struct ReportedLimits {
-  std::span<const LimitAnswer> limits;  // not empty; names are printable ASCII without quotes or backslashes
+  std::span<const LimitAnswer> limits;  // names are printable ASCII without quotes or backslashes
   std::size_t binding = 0;
   Micros retry_after{0};  // may be later than that of the binding limit
 };

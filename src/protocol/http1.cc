@@ -292,6 +292,7 @@ HttpRead ChunkedBody::read_size(std::string_view line, std::size_t body_max, std
     size = size * 16 + static_cast<std::size_t>(digit);
   }
   if (digits.empty()) return refuse(refusal, "a chunk has no size: " + base::in_quotes(line));
+  WEIR_ASSERT(so_far <= body_max);
   if (size > body_max - so_far) {
     refusal = body_too_large(body_max);
     return HttpRead::refused;

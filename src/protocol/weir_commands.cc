@@ -182,6 +182,7 @@ Result<FieldCheck> parse_fields(std::span<const std::string_view> words) {
 }
 
 Result<LimitCheck> parse_limit_check(std::span<const std::string_view> words) {
+  WEIR_ASSERT(words.size() >= 2);
   Result<LimitCheck> check(tl::in_place);
   check->key = words[0];
   check->quota = words[1];

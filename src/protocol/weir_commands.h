@@ -46,7 +46,6 @@ struct LimitCheck {
   bool is_peek = false;
 };
 
-// There must be at least two words.
 Result<LimitCheck> parse_limit_check(std::span<const std::string_view> words);
 
 void write_answer(const Answer& answer, resp::Writer& out);

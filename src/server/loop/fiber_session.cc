@@ -47,6 +47,7 @@ class Conversation final : public FiberTask {
 
   // Begins; if nothing has to wait, it also ends.
   void start(bool sheds) {
+    WEIR_ASSERT(state_ == State::rests);
     sheds_ = sheds;
     begin();
     if (!pool_.tasks.start(*this)) go_without();
@@ -66,8 +67,9 @@ class Conversation final : public FiberTask {
     pool_.tasks.start_or_wait(*this);
   }
 
-  // After the end: appends the answers, and rethrows an exception.
+  // Appends the answers, and rethrows an exception.
   void collect(std::string& output) {
+    WEIR_ASSERT(state_ == State::ended);
     state_ = State::rests;
     output.append(out_);
     base::empty_out(out_, kCapacityKept);
@@ -76,9 +78,14 @@ class Conversation final : public FiberTask {
   // The progress since the last call, with the current phase.
   Progress take_progress() { return std::exchange(progress_, {.phase = progress_.phase}); }
 
-  // Only in state `rests`.
-  void give_up(GiveUp why, std::string& output) { inner_->give_up(why, output); }
-  void drain_at_rest(std::string& output) { inner_->drain(output); }
+  void give_up(GiveUp why, std::string& output) {
+    WEIR_ASSERT(state_ == State::rests);
+    inner_->give_up(why, output);
+  }
+  void drain_at_rest(std::string& output) {
+    WEIR_ASSERT(state_ == State::rests);
+    inner_->drain(output);
+  }
 
   void run() noexcept override {
     std::unique_ptr<RequestContext> context;

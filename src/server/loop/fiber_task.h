@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/fiber.h"
+#include "weir/result.h"
 
 namespace weir::server::loop {
 
@@ -44,6 +45,7 @@ class FiberTasks {
   void start_or_wait(FiberTask& task) {
     if (start(task)) return;
     if (fibers_.in_flight() == 0) return task.run();
+    WEIR_ASSERT(last_ != &task);  // it waits already
     task.next_ = nullptr;
     (last_ == nullptr ? first_ : last_->next_) = &task;
     last_ = &task;

@@ -60,6 +60,7 @@ class ContextPool {
     return context;
   }
   void give(std::unique_ptr<RequestContext> context) noexcept {
+    WEIR_ASSERT(context != nullptr);
     if (free_.size() < kKept) free_.push_back(std::move(context));
   }
 

@@ -39,8 +39,10 @@ class Turn {
     if (counting_ != nullptr) counting_->count_inline(charges_, answers_, now_);
   }
 
-  // Call it after decide().
-  const Result<Decision>& answer(std::size_t place) const { return answers_[place]; }
+  const Result<Decision>& answer(std::size_t place) const {
+    WEIR_ASSERT(place < answers_.size());
+    return answers_[place];
+  }
 
   // The time of the decisions; before them, of the turn's beginning. Answers use it for all times.
   Micros now() const { return now_; }
@@ -73,9 +75,14 @@ class TurnBuffer {
   static constexpr std::size_t kRead = std::size_t{64} << 10;  // the most that one read returns
   static constexpr std::size_t kSize = std::size_t{2} << 20;
 
-  // Call it only while is_low() is false.
-  std::span<char> next() { return {bytes_.get() + used_, kRead}; }
-  void keep(std::size_t size) { used_ += size; }
+  std::span<char> next() {
+    WEIR_ASSERT(!is_low());
+    return {bytes_.get() + used_, kRead};
+  }
+  void keep(std::size_t size) {
+    WEIR_ASSERT(size <= kSize - used_);
+    used_ += size;
+  }
   bool is_low() const { return kSize - used_ < kRead; }
   void clear() { used_ = 0; }
 

@@ -31,7 +31,7 @@ struct RespClient {
 };
 
 struct Call {
-  std::span<const std::string_view> args;  // not empty: the command's name is first
+  std::span<const std::string_view> args;  // the command's name is first
   bool is_inline = false;                  // an inline command: the args are not consecutive in the input
   bool is_waiting = false;                 // earlier checks of this client are undecided in the turn
   RespService& service;

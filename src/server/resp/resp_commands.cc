@@ -195,6 +195,7 @@ bool refuses_command(const Call& call, const RespCommand& command) {
 }
 
 AfterCommand take_command(const Call& call) {
+  WEIR_ASSERT(!call.args.empty());
   RespTransaction* const transaction = call.client.transaction.get();
   if (transaction == nullptr) return run_command(call);
   const RespCommand* const command = find_again(call.context.last, call.args[0]);
