@@ -75,41 +75,14 @@ constexpr std::string_view kShownWords[] = {"binding", "all"};
 constexpr Words kShown{kShownWords, "binding, which names the limit that denies, or all"};
 
 constexpr Field<AnswerStyle> kAnswerFields[] = {
-    {"headers",
-     R"({"anyOf":[{"$ref":"#/$defs/header_form"},{"type":"array","items":{"$ref":"#/$defs/header_form"},)"
-     R"("uniqueItems":true}]})",
-     {.about = "The headers that show a client its limits. At most one draft; `[]` sends none.",
-      .type = "list of `x-ratelimit`, `draft-03`, `draft-06`, `draft-07`, `draft-11`, `retry-after`",
-      .default_value = "[x-ratelimit, draft-11, retry-after]",
-      .examples = "[draft-07, retry-after]\n[]"},
-     read_headers,
-     write_headers},
-    {"deny_status",
-     R"({"type":"integer","minimum":400,"maximum":499})",
-     {.about = "The status of a forward-auth denial. nginx accepts only 401 and 403.",
-      .type = "integer, 400 to 499",
-      .default_value = "429",
-      .examples = "403"},
-     read_deny_status,
-     write_member<AnswerStyle, &AnswerStyle::deny_status>},
+    {"headers", read_headers, write_headers},
+    {"deny_status", read_deny_status, write_member<AnswerStyle, &AnswerStyle::deny_status>},
     {"hold_max",
-     R"({"type":"string"})",
-     {.about = "How long forward-auth may delay a response until a `leaky_bucket` admits the request. `0s`: never.",
-      .type = "duration, 0s to 60s",
-      .default_value = "5s",
-      .examples = "2s"},
      [](Reader& r, const Node& n, AnswerStyle& s) {
        r.span(n, "a duration from 0s (never delay) to 60s", Micros{0}, Micros{60'000'000}, s.hold_max);
      },
      write_member<AnswerStyle, &AnswerStyle::hold_max>},
-    {"limits",
-     R"({"enum":["binding","all"]})",
-     {.about = "The limits that headers and denials name. `binding`: the one that denies, or else the one with the "
-               "smallest part left. `all`: all that apply.",
-      .type = "`binding` or `all`",
-      .default_value = "binding",
-      .examples = "all"},
-     read_word<AnswerStyle, &AnswerStyle::limits, kShown>,
+    {"limits", read_word<AnswerStyle, &AnswerStyle::limits, kShown>,
      write_word<AnswerStyle, &AnswerStyle::limits, kShown>},
 };
 

@@ -1,6 +1,7 @@
 // The tables of everything that a config can say: one row per key, in the order in which they are printed.
 //
-// The parser, the printer, the schema and the reference page all use these rows, so they always know the same keys.
+// The parser and the printer use these rows. The schema and the reference page print keys.yaml, which a test compares
+// with them.
 // Pure; any thread may call it. Tested by policy_reader_test.cc and tests/policy_text_test.cc.
 #pragma once
 
@@ -29,6 +30,11 @@ struct RuleDraft : Rule {
   std::optional<Algorithm> algorithm;
   bool has_limit = false;
 };
+
+// keys.yaml, and the templates of the schema and of the reference page.
+std::string_view keys_document();
+std::string_view schema_document();
+std::string_view reference_page();
 
 std::span<const Field<Match>> match_fields();
 std::span<const Field<RuleDraft>> rule_fields();
@@ -100,15 +106,10 @@ std::optional<Node> write_member(const T& value) {
   return write_value(value.*member);
 }
 
-// A row for `true` or `false`. `default_value` is the one that a T begins with.
+// A row for `true` or `false`.
 template <class T, auto member>
-constexpr Field<T> flag_row(std::string_view name, std::string_view default_value, std::string_view about) {
+constexpr Field<T> flag_row(std::string_view name) {
   return {name,
-          R"({"type":"boolean"})",
-          {.about = about,
-           .type = "`true` or `false`",
-           .default_value = default_value,
-           .examples = default_value == "true" ? "false" : "true"},
           [](Reader& reader, const Node& node, T& out) { out.*member = reader.boolean(node).value_or(out.*member); },
           write_member<T, member>};
 }

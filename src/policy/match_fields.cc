@@ -86,6 +86,11 @@ void read_values(Reader& reader, const Node& node, Condition condition, Match& o
   out.all.push_back(std::move(condition));
 }
 
+template <weir::AttributeKind kind>
+void read_condition(Reader& reader, const Node& node, Match& out) {
+  read_values(reader, node, {.kind = kind}, out);
+}
+
 // `header: {x-org: acme}`: each member is a separate condition.
 template <weir::AttributeKind kind>
 void read_named(Reader& reader, const Node& node, Match& out) {
@@ -162,71 +167,22 @@ std::optional<Node> write_not(const Match& match) {
   return out;
 }
 
-// A row for a condition with values, and one for conditions by name.
-template <weir::AttributeKind kind>
-constexpr Field<Match> values_row(std::string_view name, std::string_view about, std::string_view examples,
-                                  std::string_view type = "value, or a list of 1 to 1,000") {
-  return {name,
-          R"({"$ref":"#/$defs/values"})",
-          {.about = about, .type = type, .if_absent = "not checked", .examples = examples},
-          [](Reader& reader, const Node& node, Match& match) { read_values(reader, node, {.kind = kind}, match); },
-          write_condition<kind>};
-}
-template <weir::AttributeKind kind>
-constexpr Field<Match> named_row(std::string_view name, std::string_view about, std::string_view examples) {
-  return {name,
-          R"({"type":"object","additionalProperties":{"$ref":"#/$defs/values"},"minProperties":1,"maxProperties":16})",
-          {.about = about, .type = "map of 1 to 16 names to values", .if_absent = "not checked", .examples = examples},
-          read_named<kind>,
-          write_named<kind>};
-}
-
 using enum AttributeKind;
 constexpr Field<Match> kMatchFields[] = {
-    values_row<user>("user", "The user. `*` stands for any characters; `'*'` alone for any user.",
-                     "'42'\n[alice, 'svc-*']"),
-    values_row<api_key>(
-        "api_key",
-        "The API key as its SHA-256 hash, or `'*'` for any key. Weir refuses a plain key, and the error shows "
-        "its hash.",
-        "sha256:a665a45920422f9d417e4867efdc4fb8a04a1f3fff1fa07e998e86f7f7a27ae3"),
-    values_row<ip>("ip", "The client's address or range.", "[192.0.2.1, '2001:db8::/32']",
-                   "address or range, or a list of 1 to 1,000"),
-    values_row<tenant>("tenant", "The tenant. `*` stands for any characters.", "acme"),
-    values_row<plan>("plan", "The plan. `*` stands for any characters.", "[free, trial]"),
-    values_row<method>("method", "The method. Case does not matter.", "[PUT, PATCH]"),
-    values_row<host>("host", "The host, without a port. `'*.example.com'` stands for all hosts below example.com.",
-                     "api.example.com\n'*.example.com'"),
-    values_row<path>(
-        "path",
-        "`/a/b`: exactly this path. `/a/*`: one more segment. `/a/**`: `/a` and everything below. `'/a/{id}'`: "
-        "a named segment.",
-        "/api/login\n[/api/*, '/shops/{shop}/orders/**']", "path pattern, or a list of 1 to 1,000"),
-    named_row<header>("header",
-                      "Headers by name. `'*'`: any value. If a header has several values, any of them may match.",
-                      "{x-org: [acme, initech]}"),
-    named_row<query>("query", "Query parameters by name, as in `header`.", "{version: '2'}"),
-    named_row<entry>("entry", "Entries of an Envoy descriptor by name, as in `header`.", "{domain: edge, user: '*'}"),
-    {"entries",
-     R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":16}]})",
-     {.about = "The names of all entries of the Envoy descriptor, in their order. The first entry is `domain`.",
-      .type = "name, or a list of 1 to 16",
-      .if_absent = "not checked",
-      .examples = "[domain, user]"},
-     read_entries,
-     write_member<Match, &Match::entries>},
-    {"not",
-     R"({"anyOf":[{"$ref":"#/$defs/match"},{"type":"array","items":{"$ref":"#/$defs/match"},"minItems":1,)"
-     R"("maxItems":16}]})",
-     {.about = "Excludes requests that match all of these conditions. A list excludes requests that match any of its "
-               "maps.",
-      .type = "map of the keys above except `entries`, or a list of 1 to 16",
-      .if_absent = "excludes nothing",
-      .examples = "{user: '*'}\n[{path: /api/health}, {ip: 10.0.0.0/8}]"},
-     read_not,
-     write_not},
-    flag_row<Match, &Match::otherwise>("otherwise", "false",
-                                       "`true`: the rule applies only if no enforced rule that names a path applies."),
+    {"user", read_condition<user>, write_condition<user>},
+    {"api_key", read_condition<api_key>, write_condition<api_key>},
+    {"ip", read_condition<ip>, write_condition<ip>},
+    {"tenant", read_condition<tenant>, write_condition<tenant>},
+    {"plan", read_condition<plan>, write_condition<plan>},
+    {"method", read_condition<method>, write_condition<method>},
+    {"host", read_condition<host>, write_condition<host>},
+    {"path", read_condition<path>, write_condition<path>},
+    {"header", read_named<header>, write_named<header>},
+    {"query", read_named<query>, write_named<query>},
+    {"entry", read_named<entry>, write_named<entry>},
+    {"entries", read_entries, write_member<Match, &Match::entries>},
+    {"not", read_not, write_not},
+    flag_row<Match, &Match::otherwise>("otherwise"),
 };
 
 }  // namespace

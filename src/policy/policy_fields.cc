@@ -53,19 +53,9 @@ void read_patterns(Reader& reader, const Node& node, std::size_t most, std::vect
 
 void read_skip_paths(Reader& reader, const Node& node, Policy& out) { read_patterns(reader, node, kSkipMax, out.skip); }
 
-constexpr std::string_view kPatterns = R"({"$ref":"#/$defs/patterns"})";
-
 constexpr Field<Policy> kSkipFields[] = {
-    {"paths",
-     kPatterns,
-     {.about = "Paths to which Weir applies no rule, not even a ban.",
-      .type = "path pattern, or a list of up to 1,000",
-      .default_value = "[]",
-      .examples = "[/health, '/static/**']"},
-     read_skip_paths,
-     write_member<Policy, &Policy::skip>},
-    flag_row<Policy, &Policy::skip_preflights>("preflights", "true",
-                                               "Whether Weir skips CORS preflights of browsers (`OPTIONS`), too."),
+    {"paths", read_skip_paths, write_member<Policy, &Policy::skip>},
+    flag_row<Policy, &Policy::skip_preflights>("preflights"),
 };
 
 void read_skip(Reader& reader, const Node& node, Policy& out) {
@@ -113,25 +103,12 @@ void read_envoy_algorithm(Reader& reader, const Node& node, EnvoyImport& out) {
 
 constexpr Field<EnvoyImport> kImportFields[] = {
     {"envoy",
-     R"({"type":"string"})",
-     {.about = "A file or folder of Envoy's rate limit service, relative to the folder of this config.",
-      .type = "path",
-      .if_absent = "required",
-      .examples = "ratelimit"},
      [](Reader& r, const Node& n, EnvoyImport& e) {
        e.path = r.text(n, "a folder with the files of Envoy's rate limit service").value_or("");
      },
      write_member<EnvoyImport, &EnvoyImport::path>},
-    {"algorithm",
-     R"({"$ref":"#/$defs/algorithm"})",
-     {.about = "The algorithm of all imported limits.",
-      .type = "name of an algorithm, except `concurrency`",
-      .default_value = "fixed_window",
-      .examples = "token_bucket"},
-     read_envoy_algorithm,
-     write_member<EnvoyImport, &EnvoyImport::algorithm>},
-    flag_row<EnvoyImport, &EnvoyImport::count_denied>(
-        "count_denied", "false", "Whether denied requests are charged, too, until the limit is used up."),
+    {"algorithm", read_envoy_algorithm, write_member<EnvoyImport, &EnvoyImport::algorithm>},
+    flag_row<EnvoyImport, &EnvoyImport::count_denied>("count_denied"),
 };
 
 void read_import(Reader& reader, const Node& node, Policy& out) {
@@ -229,127 +206,33 @@ std::optional<Node> write_rules(const Policy& policy) {
 
 // `path_case` precedes the patterns, because it decides how they are parsed.
 constexpr Field<Policy> kPolicyFields[] = {
-    {"path_case",
-     R"({"enum":["ignored","kept"]})",
-     {.about = "`ignored`: /API and /api are one path. `kept`: they are two.",
-      .type = "`ignored` or `kept`",
-      .default_value = "ignored",
-      .examples = "kept"},
-     read_path_case,
-     write_word<Policy, &Policy::path_case_matters, kPathCase>},
-    {"identity",
-     R"({"$ref":"#/$defs/per"})",
-     {.about = "What identifies a client: the first of these attributes that the request has. Rules use it in `per: "
-               "identity`.",
-      .type = "attribute, or a list of 1 to 8",
-      .default_value = "[user, api_key, ip]",
-      .examples = "[header:x-org, ip]"},
-     read_identity,
-     write_identity},
-    {"trusted_proxies",
-     R"({"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"maxItems":10000}]})",
-     {.about = "Addresses of proxies that may report the client's address in a header. From any other peer, Weir "
-               "ignores that header.",
-      .type = "address or range, or a list of up to 10,000",
-      .default_value = "[]",
-      .examples = "[10.0.0.0/8, '2001:db8::/32']"},
-     read_trusted_proxies,
-     write_member<Policy, &Policy::trusted_proxies>},
+    {"path_case", read_path_case, write_word<Policy, &Policy::path_case_matters, kPathCase>},
+    {"identity", read_identity, write_identity},
+    {"trusted_proxies", read_trusted_proxies, write_member<Policy, &Policy::trusted_proxies>},
     {"client_ip_header",
-     R"({"type":"string"})",
-     {.about = "The header in which trusted proxies report the client's address: `x-forwarded-for`, `forwarded`, or "
-               "any header that carries one address.",
-      .type = "name of a header",
-      .default_value = "x-forwarded-for",
-      .examples = "cf-connecting-ip"},
      [](Reader& r, const Node& n, Policy& p) {
        read_header_name(r, n, "the name of a header such as x-forwarded-for, forwarded or cf-connecting-ip",
                         p.client_ip_header);
      },
      write_member<Policy, &Policy::client_ip_header>},
-    {"trusted_hops",
-     R"({"type":"integer","minimum":0,"maximum":64})",
-     {.about = "Which address in the header is the client, counted from the right. 0: the first that is not a trusted "
-               "proxy.",
-      .type = "integer, 0 to 64",
-      .default_value = "0",
-      .examples = "2"},
-     read_whole<Policy, &Policy::trusted_hops, 0, 64>,
-     write_member<Policy, &Policy::trusted_hops>},
-    {"skip",
-     R"({"anyOf":[{"$ref":"#/$defs/patterns"},{"$ref":"#/$defs/skip"}]})",
-     {.about = "Requests to which Weir applies no rule: these paths, and CORS preflights of browsers.",
-      .type = "path pattern, list of up to 1,000, or a map of the keys below",
-      .default_value = "[]",
-      .examples = "[/health, '/static/**']\n{paths: [/health], preflights: false}"},
-     read_skip,
-     write_skip},
-    {"templates",
-     kPatterns,
-     {.about =
-          "Path patterns that `per: path` counts separately in rules that name no path. All other paths are one key.",
-      .type = "path pattern, or a list of up to 10,000",
-      .default_value = "[]",
-      .examples = "['/users/{id}', '/orders/**']"},
-     [](Reader& r, const Node& n, Policy& p) { read_patterns(r, n, kTemplatesMax, p.templates); },
+    {"trusted_hops", read_whole<Policy, &Policy::trusted_hops, 0, 64>, write_member<Policy, &Policy::trusted_hops>},
+    {"skip", read_skip, write_skip},
+    {"templates", [](Reader& r, const Node& n, Policy& p) { read_patterns(r, n, kTemplatesMax, p.templates); },
      write_member<Policy, &Policy::templates>},
-    {"max_change",
-     R"({"anyOf":[{"type":"integer","minimum":1,"maximum":1000000},{"enum":["off",false]}]})",
-     {.about =
-          "The largest factor by which a reload may lower a limit or raise a `cost`. Weir refuses a larger change, and "
-          "one that disables most rules or exempts every request, unless you force it. `off`: accept any change.",
-      .type = "integer, 1 to 1,000,000, or `off`",
-      .default_value = "10",
-      .examples = "4\noff"},
-     read_max_change,
-     write_max_change},
-    {"answers",
-     R"({"$ref":"#/$defs/answers"})",
-     {.about = "Which headers and status clients receive.",
-      .type = "map of the keys of `answers`",
-      .default_value = "{}",
-      .examples = "{headers: [x-ratelimit, retry-after], deny_status: 403}"},
-     [](Reader& r, const Node& n, Policy& p) { read_answers(r, n, p.answers); },
+    {"max_change", read_max_change, write_max_change},
+    {"answers", [](Reader& r, const Node& n, Policy& p) { read_answers(r, n, p.answers); },
      [](const Policy& p) -> std::optional<Node> {
        if (p.answers == AnswerStyle{}) return {};
        return write_fields(answer_fields(), p.answers);
      }},
-    {"plans",
-     R"({"$ref":"#/$defs/plans"})",
-     {.about = "The limits of each plan, and the database that assigns plans to subjects.",
-      .type = "map of the keys of `plans`",
-      .if_absent = "no plans",
-      .examples = "{default: free, tiers: {free: 100/minute, pro: [50/second, 1000/minute]}}"},
-     [](Reader& r, const Node& n, Policy& p) { read_plans(r, n, p.plans); },
+    {"plans", [](Reader& r, const Node& n, Policy& p) { read_plans(r, n, p.plans); },
      [](const Policy& p) -> std::optional<Node> {
        if (p.plans == PlanPolicy{}) return {};
        return write_fields(plan_fields(), p.plans);
      }},
-    {"import",
-     R"({"$ref":"#/$defs/import"})",
-     {.about = "Files of Envoy's rate limit service. Their limits apply in addition to the rules.",
-      .type = "map of the keys below",
-      .if_absent = "nothing is imported",
-      .examples = "{envoy: ratelimit}"},
-     read_import,
-     write_import},
-    {"store",
-     R"({"type":"string"})",
-     {.about = "Where the server keeps counts: `memory`, or the address of a Redis that servers share. The server "
-               "reads it at startup; `--store` takes precedence.",
-      .type = "`memory` or an address",
-      .if_absent = "memory",
-      .examples = "redis://redis.internal:6379\n'redis+cluster://a,b,c?password_file=/etc/weir/redis.pass'"},
-     read_store,
-     write_member<Policy, &Policy::store>},
-    {"rules",
-     R"({"type":"array","items":{"$ref":"#/$defs/rule"},"minItems":1,"maxItems":20000})",
-     {.about = "The rules. Weir charges the limits of all rules that apply to a request, all or none.",
-      .type = "list of 1 to 20,000 rules",
-      .if_absent = "required, unless `import` is given",
-      .examples = "[{name: login, match: {path: /api/login}, per: ip, limit: 5/minute}]"},
-     read_rules,
-     write_rules},
+    {"import", read_import, write_import},
+    {"store", read_store, write_member<Policy, &Policy::store>},
+    {"rules", read_rules, write_rules},
 };
 
 }  // namespace

@@ -163,7 +163,26 @@ TEST(PolicyReader, StopsListingErrorsWhenThereAreTooMany) {
   EXPECT_LT(told.size(), 10'000U);
 }
 
+template <class T>
+void add_names(PolicyKey::Place place, std::string_view parent, std::span<const Field<T>> rows,
+               std::vector<std::pair<PolicyKey::Place, std::string>>& out) {
+  for (const Field<T>& row : rows) {
+    out.emplace_back(place, std::string(parent) + std::string(row.name));
+    if (row.name == "cost") add_names(place, "cost.", cost_fields(), out);
+    if (row.name == "skip") add_names(place, "skip.", skip_fields(), out);
+    if (row.name == "import") add_names(place, "import.", import_fields(), out);
+  }
+}
+
 TEST(PolicyReader, HasARowInTheSchemaForEveryKey) {
+  std::vector<std::pair<PolicyKey::Place, std::string>> rows, keys;
+  add_names(PolicyKey::Place::config, "", policy_fields(), rows);
+  add_names(PolicyKey::Place::rule, "", rule_fields(), rows);
+  add_names(PolicyKey::Place::match, "", match_fields(), rows);
+  add_names(PolicyKey::Place::answers, "", answer_fields(), rows);
+  add_names(PolicyKey::Place::plans, "", plan_fields(), rows);
+  for (const PolicyKey& key : policy_keys()) keys.emplace_back(key.place, key.name);
+  EXPECT_EQ(rows, keys) << "keys.yaml has other keys than the tables, or another order";
   const std::string schema = policy_schema();
   for (const PolicyKey& key : policy_keys()) {
     const std::string name = key.name.substr(key.name.find('.') + 1);

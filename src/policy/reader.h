@@ -1,5 +1,4 @@
-// Reads a tree of nodes by tables of fields. Each config key is one row, and the JSON Schema is built from the same
-// rows.
+// Reads a tree of nodes by tables of fields. Each config key is one row.
 //
 // The reader records an error and continues, so all errors are reported at once. A row says how its value is read and
 // how it is written. Defaults are not written. Each reader belongs to one thread. Tested by policy_reader_test.cc.
@@ -25,21 +24,9 @@ inline constexpr std::size_t kValueBytesMax = 1'024;  // of an attribute in a co
 
 class Reader;
 
-// What people need to know about a key. The JSON Schema, the man page and docs/configuration-reference.md print it. A
-// key has either a default or a text that says what applies without the key.
-struct KeyText {
-  std::string_view about;
-  std::string_view type;
-  std::string_view default_value{};  // as YAML
-  std::string_view if_absent{};      // what applies without the key: `required`, `all requests`
-  std::string_view examples{};       // values as YAML, one per line
-};
-
 template <class T>
 struct Field {
   std::string_view name;
-  std::string_view schema;  // of its value, as JSON
-  KeyText text;
   void (*read)(Reader&, const Node&, T&);
   std::optional<Node> (*write)(const T&);  // nothing if the value is the default
 };

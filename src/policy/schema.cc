@@ -1,5 +1,4 @@
-// The JSON Schema of a config, and the reference page of its keys, built from the same rows as the parser. See
-// fields.h.
+// The JSON Schema of a config, and the reference page of its keys, made from keys.yaml. See fields.h.
 //
 // The schema covers what a schema can express: names, types, bounds. Whether a limit or a pattern is valid, only the
 // parser checks.
@@ -8,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/filled.h"
 #include "policy/fields.h"
 
 namespace weir {
@@ -54,69 +54,54 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return out;
 }
 
-// Returns the members that every row adds to the schema of its value.
-std::string annotations(const policy::KeyText& text) {
-  std::string out = R"("description":)" + json_text(text.about) + ',';
-  if (!text.default_value.empty()) out += R"("default":)" + json_of_yaml(text.default_value) + ',';
+// The keys of a map of a config, as keys.yaml has them: names and values alternate.
+const policy::Node& keys_of(std::string_view map) {
+  static const policy::Node kAll = [] {
+    std::vector<policy::TextProblem> problems;
+    policy::Node root = policy::read_yaml(policy::keys_document(), problems);
+    WEIR_ASSERT(problems.empty());
+    return root;
+  }();
+  const policy::Node* const keys = policy::Reader::member(kAll, map);
+  WEIR_ASSERT(keys != nullptr);
+  return *keys;
+}
+
+std::string_view text_of(const policy::Node& key, std::string_view what) {
+  const policy::Node* const text = policy::Reader::member(key, what);
+  return text == nullptr ? std::string_view() : text->text;
+}
+
+std::string key_schema(const policy::Node& key) {
+  std::string out = R"({"description":)" + json_text(text_of(key, "about")) + ',';
+  if (const auto usual = text_of(key, "default"); !usual.empty()) out += R"("default":)" + json_of_yaml(usual) + ',';
   std::string examples;
-  for (const std::string_view one : lines_of(text.examples)) {
+  for (const std::string_view one : lines_of(text_of(key, "examples"))) {
     examples.append(examples.empty() ? "" : ",").append(json_of_yaml(one));
   }
-  return out + R"("examples":[)" + examples + "],";
+  return out + R"("examples":[)" + examples + "]," + json_value(*policy::Reader::member(key, "schema")).substr(1);
 }
 
-template <class T>
-std::string object_schema(std::span<const policy::Field<T>> rows, std::string_view required) {
-  std::string out = R"({"type":"object","additionalProperties":false,)" + std::string(required) + R"("properties":{)";
-  bool is_first = true;
-  for (const policy::Field<T>& row : rows) {
-    out.append(is_first ? "\n" : ",\n").append("      ").append(json_text(row.name)).append(":");
-    std::string value(row.schema);
-    value.insert(1, annotations(row.text));
-    out.append(value);
-    is_first = false;
+std::string properties_of(std::string_view map) {
+  std::string out;
+  const std::vector<policy::Node>& keys = keys_of(map).items;
+  for (std::size_t i = 0; i < keys.size(); i += 2) {
+    out.append(i == 0 ? "\n" : ",\n").append("      ").append(json_text(keys[i].text)).append(":");
+    out.append(key_schema(keys[i + 1]));
   }
-  return out + "}}";
+  return out;
 }
 
-template <class T>
-void add_keys(PolicyKey::Place place, std::string_view parent, std::span<const policy::Field<T>> rows,
-              std::vector<PolicyKey>& out) {
-  for (const policy::Field<T>& row : rows) {
-    std::string name(parent);
-    name.append(parent.empty() ? "" : ".").append(row.name);
-    const policy::KeyText& text = row.text;
-    out.push_back({place, name, text.about, text.type, text.default_value, text.if_absent, text.examples});
-    if (name == "cost") add_keys(place, name, policy::cost_fields(), out);
-    if (name == "skip") add_keys(place, name, policy::skip_fields(), out);
-    if (name == "import") add_keys(place, name, policy::import_fields(), out);
+void add_keys(PolicyKey::Place place, std::string_view map, std::string_view parent, std::vector<PolicyKey>& out) {
+  const std::vector<policy::Node>& keys = keys_of(map).items;
+  for (std::size_t i = 0; i < keys.size(); i += 2) {
+    const std::string name = std::string(parent) + keys[i].text;
+    const policy::Node& key = keys[i + 1];
+    out.push_back({place, name, text_of(key, "about"), text_of(key, "type"), text_of(key, "default"),
+                   text_of(key, "without"), text_of(key, "examples")});
+    if (name == "cost" || name == "skip" || name == "import") add_keys(place, name, name + '.', out);
   }
 }
-
-// A section of the reference page.
-struct ReferenceSection {
-  PolicyKey::Place place;
-  std::string_view title, about;
-};
-constexpr ReferenceSection kReferenceSections[] = {
-    {PolicyKey::Place::config, "The file",
-     "The keys of the file itself. Guides: [paths](configuration.md#paths), "
-     "[client identity](configuration.md#client-identity-and-trusted-proxies), "
-     "[reload](configuration.md#reload-and-change-limits), "
-     "[shared limits](configuration.md#share-limits-between-servers), "
-     "[Envoy's files](configuration.md#import-envoys-files)."},
-    {PolicyKey::Place::rule, "Rules",
-     "The keys of each rule in `rules`. Guides: [rules](configuration.md#rules), "
-     "[the attributes of `per`](configuration.md#per-what-is-counted-separately), "
-     "[how to write a limit, and the algorithms](algorithms.md), "
-     "[bans and allow-lists](configuration.md#bans-and-allow-lists)."},
-    {PolicyKey::Place::match, "match",
-     "The keys of `match` in a rule. A rule applies if all of its keys match. If a key has a list, one value must "
-     "match. Guide: [match](configuration.md#match-which-requests)."},
-    {PolicyKey::Place::answers, "answers",
-     "The keys of `answers`. Guide: [response headers and status](configuration.md#response-headers-and-status)."},
-    {PolicyKey::Place::plans, "plans", "The keys of `plans`. Guide: [plans](configuration.md#plans)."},
-};
 
 std::string code(std::string_view text) { return '`' + std::string(text) + '`'; }
 
@@ -134,79 +119,44 @@ std::string reference_row(const PolicyKey& key) {
   return out + " |\n";
 }
 
-}  // namespace
-
-std::vector<PolicyKey> policy_keys() {
-  std::vector<PolicyKey> out;
-  add_keys(PolicyKey::Place::config, "", policy::policy_fields(), out);
-  add_keys(PolicyKey::Place::rule, "", policy::rule_fields(), out);
-  add_keys(PolicyKey::Place::match, "", policy::match_fields(), out);
-  add_keys(PolicyKey::Place::answers, "", policy::answer_fields(), out);
-  add_keys(PolicyKey::Place::plans, "", policy::plan_fields(), out);
-  return out;
-}
-
-std::string policy_reference() {
-  std::string out = R"(# Configuration reference
-
-Every key of a config, with its type, default, meaning and examples. To learn how to write a config, read
-[configuration.md](configuration.md). For the same in your editor, use `weir schema`.
-
-This page is generated: `weir schema --markdown > docs/configuration-reference.md`. A test compares it with the
-program, and reads every example and default.
-
-- [The file](#the-file)
-- [Rules](#rules)
-- [match](#match)
-- [answers](#answers)
-- [plans](#plans)
-
-A key of a map has the name of the map before it: `cost.header` is `cost: {header: x-cost}`. A duration is a number
-with a unit: `5ms`, `2s`, `1h`. A value that contains `{`, `[` or `: `, or begins with `*`, must be in quotes.
-)";
-  const std::vector<PolicyKey> keys = policy_keys();
-  for (const ReferenceSection& section : kReferenceSections) {
-    out.append("\n## ").append(section.title).append("\n\n").append(section.about);
-    out += "\n\n| key | type | default | meaning | examples |\n|---|---|---|---|---|\n";
-    for (const PolicyKey& key : keys) {
-      if (key.place == section.place) out += reference_row(key);
-    }
+std::string rows_of(PolicyKey::Place place) {
+  std::string out;
+  for (const PolicyKey& key : policy_keys()) {
+    if (key.place == place) out += reference_row(key);
   }
   return out;
 }
 
-std::string policy_schema() {
-  std::string out = R"({"$schema":"https://json-schema.org/draft/2020-12/schema",
-  "title":"Weir config",
-  "description":"The rules of a Weir server, and how it reads requests and answers them.",
-  "allOf":[)" + object_schema(policy::policy_fields(), R"("anyOf":[{"required":["rules"]},{"required":["import"]}],)") +
-                    R"(],
-  "$defs":{
-    "values":{"anyOf":[{"$ref":"#/$defs/value"},
-      {"type":"array","items":{"$ref":"#/$defs/value"},"minItems":1,"maxItems":1000}]},
-    "value":{"type":["string","integer","number","boolean"]},
-    "patterns":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},
-    "per":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":8}]},
-    "quota":{"type":"string","minLength":1},
-    "header_form":{"enum":["x-ratelimit","draft-03","draft-06","draft-07","draft-11","retry-after"]},
-    "algorithm":{"enum":["fixed_window","sliding_log","sliding_window","token_bucket","leaky_bucket","leaky_meter"]},
-    "skip":)" + object_schema(policy::skip_fields(), "") +
-                    R"(,
-    "import":)" + object_schema(policy::import_fields(), R"("required":["envoy"],)") +
-                    R"(,
-    "cost":)" + object_schema(policy::cost_fields(), R"("required":["header"],)") +
-                    R"(,
-    "answers":)" + object_schema(policy::answer_fields(), "") +
-                    R"(,
-    "plans":)" + object_schema(policy::plan_fields(), R"("required":["tiers","default"],)") +
-                    R"(,
-    "match":)" + object_schema(policy::match_fields(), R"("minProperties":1,)") +
-                    R"(,
-    "rule":)" +
-                    object_schema(policy::rule_fields(),
-                                  R"("required":["name"],"oneOf":[{"required":["limit"]},{"required":["limits"]}],)") +
-                    "}}\n";
+}  // namespace
+
+std::vector<PolicyKey> policy_keys() {
+  std::vector<PolicyKey> out;
+  add_keys(PolicyKey::Place::config, "config", "", out);
+  add_keys(PolicyKey::Place::rule, "rule", "", out);
+  add_keys(PolicyKey::Place::match, "match", "", out);
+  add_keys(PolicyKey::Place::answers, "answers", "", out);
+  add_keys(PolicyKey::Place::plans, "plans", "", out);
   return out;
+}
+
+std::string policy_reference() {
+  using enum PolicyKey::Place;
+  return base::filled(policy::reference_page(), {{"@config@\n", rows_of(config)},
+                                                 {"@rule@\n", rows_of(rule)},
+                                                 {"@match@\n", rows_of(match)},
+                                                 {"@answers@\n", rows_of(answers)},
+                                                 {"@plans@\n", rows_of(plans)}});
+}
+
+std::string policy_schema() {
+  return base::filled(policy::schema_document(), {{"@config@", properties_of("config")},
+                                                  {"@skip@", properties_of("skip")},
+                                                  {"@import@", properties_of("import")},
+                                                  {"@cost@", properties_of("cost")},
+                                                  {"@answers@", properties_of("answers")},
+                                                  {"@plans@", properties_of("plans")},
+                                                  {"@match@", properties_of("match")},
+                                                  {"@rule@", properties_of("rule")}});
 }
 
 }  // namespace weir
