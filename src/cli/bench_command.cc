@@ -183,19 +183,6 @@ Result<void> BenchCommand::prepare_grpc() {
 
 }  // namespace
 
-const Command kBenchCommand{
-    "bench", "Load-test a server: checks per second and latency", declare<BenchCommand>,
-    "  weir bench --resp :6380                               maximum throughput: 50 connections, 50 commands in flight "
-    "each\n"
-    "  weir bench --resp :6380 --pipeline 1 --connections 1  one client that waits for each reply\n"
-    "  weir bench --resp :6380 --rate 200000                 fixed rate: latency counts from when a request was due\n"
-    "  weir bench --resp :6379 --command 'INCR {key}'        any command on any RESP server\n"
-    "  weir bench --http :8080                               GET /auth, as a gateway sends it\n"
-    "  weir bench --http :8080 --batch 100                   POST /v1/checks, 100 checks in each request\n"
-    "  weir bench --grpc :8081 --connections 16              Envoy's ShouldRateLimit, 32 calls at once per connection\n"
-    "\n"
-    "  --pid $(pidof weir) also reports the server's CPU time per check. On one machine, pin the server with taskset\n"
-    "  and the client with --cpu, and compare ratios only.\n"
-    "\n"};
+const Command kBenchCommand{"bench", "Load-test a server: checks per second and latency", declare<BenchCommand>};
 
 }  // namespace weir::cli

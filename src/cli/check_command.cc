@@ -87,12 +87,6 @@ Result<int> CheckCommand::run() {
 
 }  // namespace
 
-const Command kCheckCommand{
-    "check", "Check a request on a running server, as a service would", declare<CheckCommand>,
-    "  weir check --user 42 --path /api/search          decide by the server's rules, and charge\n"
-    "  weir check --ip 192.0.2.1 --path /login --peek   decide, charge nothing\n"
-    "  weir check --key user:42 --limit 100/minute      decide by this limit, without rules\n"
-    "  weir check --user 42 && echo may pass            exit code 0: allowed, 3: denied, 1: no answer\n"
-    "\n"};
+const Command kCheckCommand{"check", "Check a request on a running server, as a service would", declare<CheckCommand>};
 
 }  // namespace weir::cli

@@ -29,7 +29,6 @@ struct Command {
   const char* name;
   const char* about;              // one line
   Run (*declare)(CLI::App& app);  // adds the flags to the command
-  const char* examples;           // its help begins with them; may be empty
 };
 
 // The `declare` of a class whose constructor adds the flags, and whose run() is the command.
@@ -51,6 +50,12 @@ int complain_of_file(const std::string& message);
 // Raises the process's limit of file descriptors to `wanted`, as far as the system allows. Returns the new limit,
 // but at most `wanted`. Many systems give a process 1,024 descriptors, and more on request.
 std::size_t ask_for_descriptors(std::size_t wanted);
+
+// The examples with which the help of each command begins, and the templates of the man pages and of a script.
+std::string_view help_texts();    // help.txt
+std::string_view bash_script();   // completion.bash.in
+std::string_view program_page();  // weir.1.roff
+std::string_view config_page();   // weir.yaml.5.roff
 
 // Selects a command by the command line, runs it and returns the exit code. `serve` is the one command that this
 // folder lacks.

@@ -152,11 +152,7 @@ Result<int> DoctorCommand::run() {
 
 }  // namespace
 
-const Command kDoctorCommand{
-    "doctor", "Check a running server: what is wrong, and how to fix it", declare<DoctorCommand>,
-    "  weir doctor                  the server on this machine: rules, proxies, table, Redis, descriptors, clock, ...\n"
-    "  weir doctor --strict         exit with 1 on warnings, too: for a check after each deploy\n"
-    "  weir doctor --json | jq      for scripts\n"
-    "\n"};
+const Command kDoctorCommand{"doctor", "Check a running server: what is wrong, and how to fix it",
+                             declare<DoctorCommand>};
 
 }  // namespace weir::cli

@@ -127,11 +127,6 @@ int ImportCommand::write(const envoy::ImportedEnvoy& imported) const {
 
 }  // namespace
 
-const Command kImportCommand{
-    "import", "Convert the config of another rate limiter to rules", declare<ImportCommand>,
-    "  weir import envoy config/*.yaml -o weir.yaml     convert the files of envoyproxy/ratelimit to rules\n"
-    "  weir import envoy config --explain               list differences, and what rules cannot express, by line\n"
-    "  weir serve --envoy config                        or serve the files as they are\n"
-    "\n"};
+const Command kImportCommand{"import", "Convert the config of another rate limiter to rules", declare<ImportCommand>};
 
 }  // namespace weir::cli

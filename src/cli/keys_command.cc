@@ -180,12 +180,6 @@ Result<int> KeysCommand::top() {
 
 }  // namespace
 
-const Command kKeysCommand{
-    "keys", "Manage keys of a running server: explain, reset, ban, top", declare<KeysCommand>,
-    "  weir keys explain --user 42 --path /api/search         each rule: does it apply, and what is left\n"
-    "  weir keys reset login --ip 192.0.2.1                   reset what the rule has counted for this address\n"
-    "  weir keys ban --ip 192.0.2.1 --for 1h --reason abuse   deny this address for 1 h; weir rules undo ends the ban\n"
-    "  weir keys top --by denied                              most denied clients of the last minutes; live: weir top\n"
-    "\n"};
+const Command kKeysCommand{"keys", "Manage keys of a running server: explain, reset, ban, top", declare<KeysCommand>};
 
 }  // namespace weir::cli

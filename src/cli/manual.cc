@@ -1,5 +1,5 @@
-// `weir manual`: the man pages in roff. weir(1) comes from the tree of commands, weir.yaml(5) from the parser's tables,
-// so they have exactly the options that exist.
+// `weir manual`: the man pages. What weir.1.roff and weir.yaml.5.roff leave out comes from the tree of commands and
+// from keys.yaml, so the pages have exactly the options that exist.
 //
 // Exit codes: 0 success, 2 invalid command line. One thread. Tested by tests/server/manual.sh.
 #include <CLI/CLI.hpp>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/filled.h"
 #include "cli/command.h"
 #include "cli/command_tree.h"
 #include "weir/policy.h"
@@ -39,13 +40,6 @@ std::string plain(std::string_view text) {
 
 std::string bold(std::string_view text) { return "\\fB" + plain(text) + "\\fR"; }
 std::string slanted(std::string_view text) { return "\\fI" + plain(text) + "\\fR"; }
-
-std::string head(std::string_view name, int section, std::string_view book, std::string_view about) {
-  std::string title(name);
-  std::ranges::transform(title, title.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
-  return ".TH " + title + " " + std::to_string(section) + " \"\" \"weir " WEIR_VERSION "\" \"" + std::string(book) +
-         "\"\n.SH NAME\n" + std::string(name) + " \\- " + std::string(about) + "\n";
-}
 
 std::string block(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
@@ -93,89 +87,31 @@ std::string command_text(const CLI::App& command) {
   return out;
 }
 
-constexpr const char* kSettings =
-    "A file can set the options of\n.BR \"weir serve\" :\n.B \\-\\-settings\n.IR FILE .\n"
-    "Each line sets one option, named without the dashes. The command line takes precedence.\n";
-constexpr const char* kSettingsExample =
-    "# /etc/weir/weir.conf\n"
-    "http = \"0.0.0.0:8080\"\n"
-    "config = /etc/weir/weir.yaml\n"
-    "grpc = off\n"
-    "force = false\n";
-
-constexpr const char* kSignals =
-    ".SH SIGNALS\n"
-    ".TP\n.B SIGTERM\nAnswers the requests in flight, then stops. SIGINT does so without\n.BR \\-\\-drain\\-delay .\n"
-    ".TP\n.B SIGHUP\nReloads the rules and the certificate. An invalid file changes nothing.\n"
-    ".TP\n.B SIGUSR2\nUpgrade: starts the program again, which takes over all sockets. No connection is refused. "
-    "Requires\n.BR \\-\\-state .\n";
-
-constexpr const char* kExitStatus =
-    ".SH EXIT STATUS\n"
-    ".TP\n.B 0\nSuccess.\n"
-    ".TP\n.B 1\nFailure; the reason is on the standard error. "
-    "With\n.B weir doctor\nand\n.BR \"weir nodes\" ,\nalso a problem in the report.\n"
-    ".TP\n.B 2\nInvalid command line.\n"
-    ".TP\n.B 3\nThe request is denied; only\n.BR \"weir check\" .\n";
-
-constexpr const char* kFiles =
-    ".SH FILES\n"
-    ".TP\n.I /etc/weir/weir.yaml\nConfig of the service: its rules.\n"
-    ".TP\n.I /etc/weir/weir.conf\nSettings of the service: the options of\n.BR \"weir serve\" .\n"
-    ".TP\n.I /var/lib/weir/weir.state\nState file: what was used. It survives restarts and crashes of the server.\n";
-
-// The sections of the config's page, in order.
-struct Section {
-  PolicyKey::Place place;
-  const char* title;
-  const char* about;
-};
-constexpr Section kPlaces[] = {
-    {PolicyKey::Place::config, "TOP LEVEL", "The keys of the file. Without\n.BR import ,\n.B rules\nis required."},
-    {PolicyKey::Place::rule, "RULES",
-     "The keys of each rule. It has a\n.B name\nand either\n.B limit\nor\n.BR limits ."},
-    {PolicyKey::Place::match, "MATCH", "The requests to which a rule applies. All keys that are given must match."},
-    {PolicyKey::Place::answers, "ANSWERS", "What clients receive, under the key\n.BR answers ."},
-    {PolicyKey::Place::plans, "PLANS", "The limits of each plan, under the key\n.BR plans ."},
-};
-
-constexpr const char* kConfigExample =
-    "trusted_proxies: [10.0.0.0/8]\n"
-    "skip: [/health]\n"
-    "rules:\n"
-    "  - {name: address, per: ip, limit: 600/minute, algorithm: fixed_window}\n"
-    "  - {name: login, match: {path: /api/login, method: POST}, per: ip, limit: 5/5min, algorithm: sliding_log}\n"
-    "  - {name: rest, match: otherwise, per: identity, limit: 1000/minute}\n";
-
 std::string program_manual(const CLI::App& program) {
-  std::string out = head("weir", 1, "User Commands", "rate limiter");
-  out += ".SH SYNOPSIS\n.B weir\n.I COMMAND\n[options]\n.SH DESCRIPTION\n";
-  out +=
-      "Weir allows or denies requests, by limits that a request contains or by the rules of a config (see\n"
-      ".BR weir.yaml (5)).\nClients use HTTP, Envoy's gRPC rate limit service, or any Redis client. "
-      "Weir charges all limits of a request together or none.\n";
-  out += block(program.get_footer()) + ".SH OPTIONS\n" + options_text(program) + ".SH COMMANDS\n";
-  for (const CLI::App* command : commands_of(program)) out += command_text(*command);
-  out += std::string(".SH SETTINGS FILE\n") + kSettings + block(kSettingsExample);
-  out += std::string(kSignals) + kExitStatus + kFiles + ".SH SEE ALSO\n.BR weir.yaml (5)\n";
+  std::string commands;
+  for (const CLI::App* command : commands_of(program)) commands += command_text(*command);
+  return base::filled(program_page(), {{"@VERSION@", WEIR_VERSION},
+                                       {"@EXAMPLES@\n", block(program.get_footer())},
+                                       {"@OPTIONS@\n", options_text(program)},
+                                       {"@COMMANDS@\n", commands}});
+}
+
+std::string keys_text(PolicyKey::Place place) {
+  std::string out;
+  for (const PolicyKey& key : policy_keys()) {
+    if (key.place == place) out += item(bold(key.name), key.about);
+  }
   return out;
 }
 
 std::string config_manual() {
-  std::string out = head("weir.yaml", 5, "File Formats", "config of weir: rate limit rules");
-  out +=
-      ".SH DESCRIPTION\nThe file is YAML or JSON. It contains the rules for requests. Weir charges all rules that "
-      "apply to a request "
-      "together or none.\n.B weir validate\n.I FILE\nlists all errors with line and column.\n.B weir schema\nprints a "
-      "JSON Schema for editors.\n";
-  out += block(kConfigExample);
-  for (const Section& place : kPlaces) {
-    out += std::string(".SH ") + place.title + "\n" + place.about + "\n";
-    for (const PolicyKey& key : policy_keys()) {
-      if (key.place == place.place) out += item(bold(key.name), key.about);
-    }
-  }
-  return out + ".SH SEE ALSO\n.BR weir (1)\n";
+  using enum PolicyKey::Place;
+  return base::filled(config_page(), {{"@VERSION@", WEIR_VERSION},
+                                      {"@CONFIG@\n", keys_text(config)},
+                                      {"@RULE@\n", keys_text(rule)},
+                                      {"@MATCH@\n", keys_text(match)},
+                                      {"@ANSWERS@\n", keys_text(answers)},
+                                      {"@PLANS@\n", keys_text(plans)}});
 }
 
 class ManualCommand {
@@ -197,10 +133,6 @@ class ManualCommand {
 
 }  // namespace
 
-const Command kManualCommand{
-    "manual", "Print a man page", declare<ManualCommand>,
-    "  weir manual | man -l -                  show weir(1); with a package installed: man weir\n"
-    "  weir manual weir.yaml | man -l -        show weir.yaml(5), the format of a config\n"
-    "\n"};
+const Command kManualCommand{"manual", "Print a man page", declare<ManualCommand>};
 
 }  // namespace weir::cli

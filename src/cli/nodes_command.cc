@@ -101,10 +101,6 @@ class NodesCommand {
 
 }  // namespace
 
-const Command kNodesCommand{
-    "nodes", "List the servers of a fleet, and the state of its Redis", declare<NodesCommand>,
-    "  weir nodes                   servers that share limits with the one on this machine, and their configs\n"
-    "  weir nodes --json | jq       for scripts\n"
-    "\n"};
+const Command kNodesCommand{"nodes", "List the servers of a fleet, and the state of its Redis", declare<NodesCommand>};
 
 }  // namespace weir::cli

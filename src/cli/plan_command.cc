@@ -133,15 +133,7 @@ Result<int> PlanCommand::status() const {
 
 }  // namespace
 
-const Command kPlanCommand{
-    "plan", "Manage plans of a running server: set, override, remove, show, list, status", declare<PlanCommand>,
-    "  weir plan set user:42 pro                                     change the plan, in effect at once\n"
-    "  weir plan override user:42 5000/minute --until 2026-12-31     custom limits until a date\n"
-    "  weir plan remove user:42                                      back to the default; --override: back to its "
-    "plan\n"
-    "  weir plan show user:42                                        its plan and the limits in effect\n"
-    "  weir plan list                                                subjects with a plan or custom limits\n"
-    "  weir plan status                                              plans, database, invalid rows\n"
-    "\n"};
+const Command kPlanCommand{"plan", "Manage plans of a running server: set, override, remove, show, list, status",
+                           declare<PlanCommand>};
 
 }  // namespace weir::cli

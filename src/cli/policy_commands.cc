@@ -129,23 +129,9 @@ Result<int> ExplainCommand::run() {
 
 }  // namespace
 
-const Command kValidateCommand{
-    "validate", "Check a config: all errors and warnings", declare<ValidateCommand>,
-    "  weir validate weir.yaml                          all errors and warnings, with line and column\n"
-    "  weir validate new.yaml --against weir.yaml       also list changes, and whether they need --force\n"
-    "  weir validate - < weir.yaml                      read the standard input\n"
-    "\n"};
-const Command kExplainCommand{
-    "explain", "Explain which rules apply to a request, and why; charges nothing", declare<ExplainCommand>,
-    "  weir explain --path /api/login --method POST --ip 192.0.2.1      with weir.yaml in this folder\n"
-    "  weir explain --config rules.yaml --user 42 --path /api/search --json\n"
-    "  weir explain --state state.weir --user 42                        with the usage in a state file, also while a "
-    "server uses it\n"
-    "\n"};
-const Command kSchemaCommand{
-    "schema", "Print the JSON Schema of a config, for editors", declare<SchemaCommand>,
-    "  weir schema > weir.schema.json          then begin weir.yaml with\n"
-    "                                          # yaml-language-server: $schema=weir.schema.json\n"
-    "\n"};
+const Command kValidateCommand{"validate", "Check a config: all errors and warnings", declare<ValidateCommand>};
+const Command kExplainCommand{"explain", "Explain which rules apply to a request, and why; charges nothing",
+                              declare<ExplainCommand>};
+const Command kSchemaCommand{"schema", "Print the JSON Schema of a config, for editors", declare<SchemaCommand>};
 
 }  // namespace weir::cli

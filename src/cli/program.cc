@@ -24,20 +24,14 @@
 namespace weir::cli {
 namespace {
 
-constexpr const char* kIntroduction =
-    "weir: rate limiter for HTTP, gRPC and Redis clients\n"
-    "\n"
-    "  weir serve                                   start the server: HTTP 8080, gRPC 8081, RESP 6380\n"
-    "  weir serve --config weir.yaml                with rules from a config file\n"
-    "  weir validate weir.yaml                      check a config for errors and likely mistakes\n"
-    "  weir explain --path /login --ip 192.0.2.1    show which rules apply to a request, and why\n"
-    "  weir top                                     watch a running server: rates, rules, top clients\n"
-    "  weir usage user:42                           show the usage of a client, by rule and day\n"
-    "  weir nodes                                   list the servers that share limits, and their configs\n"
-    "  weir doctor                                  find problems of a running server, and their fixes\n"
-    "\n"
-    "  curl -i http://127.0.0.1:8080/v1/check -d '{\"key\":\"user:42\",\"limit\":\"100/minute\"}'\n"
-    "  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60\n";
+// The help of a command, or of the program: the section of help.txt with this name.
+std::string help_of(std::string_view name) {
+  const std::string head = '[' + std::string(name) + "]\n";
+  const std::size_t begin = help_texts().find(head);
+  WEIR_ASSERT(begin != std::string_view::npos);
+  const std::string_view text = help_texts().substr(begin + head.size());
+  return std::string(text.substr(0, text.find("\n[")));
+}
 
 constexpr const Command* kCommands[] = {&kValidateCommand, &kExplainCommand, &kSchemaCommand, &kImportCommand,
                                         &kBenchCommand,    &kStateCommand,   &kCheckCommand,  &kKeysCommand,
@@ -105,7 +99,8 @@ std::size_t ask_for_descriptors(std::size_t wanted) {
 }
 
 int run_program(int argc, char** argv, const Command& serve) try {
-  CLI::App app(kIntroduction, "weir");
+  const std::string introduction = help_of("weir");
+  CLI::App app(introduction, "weir");
   app.formatter(std::make_shared<ExamplesFirst>());
   app.set_version_flag("--version", "weir " WEIR_VERSION);
   app.require_subcommand(1);
@@ -113,12 +108,12 @@ int run_program(int argc, char** argv, const Command& serve) try {
   const auto add = [&](const Command& command) {
     CLI::App* const one = app.add_subcommand(command.name, command.about);
     commands.emplace_back(one, command.declare(*one));
-    one->footer(command.examples);  // after its subcommands, which would inherit it
+    one->footer(help_of(command.name) + '\n');  // after its subcommands, which would inherit it
   };
   add(serve);
   for (const Command* const command : kCommands) add(*command);
   const CLI::App* const version = app.add_subcommand("version", "Print the version");
-  app.footer(std::string(std::string_view(kIntroduction).substr(std::string_view(kIntroduction).find("\n\n") + 2)));
+  app.footer(introduction.substr(introduction.find("\n\n") + 2));
 
   const std::string_view first = argc < 2 ? "help" : argv[1];
   if (first == "help") {

@@ -146,16 +146,7 @@ Result<int> RulesCommand::changes() {
 
 }  // namespace
 
-const Command kRulesCommand{
-    "rules", "Manage the rules of a running server: list, mode, kill switch, changes", declare<RulesCommand>,
-    "  weir rules list                                       each rule, its mode and its counts\n"
-    "  weir rules mode login shadow --for 10min              deny nothing, only count, for 10 minutes\n"
-    "  weir rules kill-switch on --reason 'incident 7'       all rules off; limits in requests still apply\n"
-    "  weir rules changes                                    runtime changes: who, what, when, and which are in "
-    "effect\n"
-    "  weir rules undo                                       undo the last change; weir rules undo 7 undoes change 7\n"
-    "  weir rules apply new.yaml                             use this config instead of the file, until it is undone\n"
-    "  weir rules reload                                     reload the config file now\n"
-    "\n"};
+const Command kRulesCommand{"rules", "Manage the rules of a running server: list, mode, kill switch, changes",
+                            declare<RulesCommand>};
 
 }  // namespace weir::cli

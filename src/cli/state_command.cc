@@ -53,11 +53,6 @@ Result<int> StateCommand::run() {
 
 }  // namespace
 
-const Command kStateCommand{
-    "state", "Inspect a state file, or change its size", declare<StateCommand>,
-    "  weir state inspect state.weir                    fill level and limits; also while a server uses it\n"
-    "  weir state export state.weir | jq .remaining     a line of JSON for each live key; keys are hashed\n"
-    "  weir state resize state.weir --keys 5000000      change the capacity; stop the server first\n"
-    "\n"};
+const Command kStateCommand{"state", "Inspect a state file, or change its size", declare<StateCommand>};
 
 }  // namespace weir::cli

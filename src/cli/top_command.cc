@@ -167,10 +167,6 @@ Result<int> TopCommand::live() {
 
 }  // namespace
 
-const Command kTopCommand{"top", "Watch a running server: rates, rules and top clients", declare<TopCommand>,
-                          "  weir top                                 the server on this machine; q quits\n"
-                          "  weir top --admin 10.0.0.7:8082 --token-file token\n"
-                          "  weir top --once                          one screen as text, for scripts\n"
-                          "\n"};
+const Command kTopCommand{"top", "Watch a running server: rates, rules and top clients", declare<TopCommand>};
 
 }  // namespace weir::cli

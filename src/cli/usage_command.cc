@@ -129,12 +129,7 @@ Result<int> UsageCommand::run() {
 
 }  // namespace
 
-const Command kUsageCommand{
-    "usage", "Show a subject's usage by rule and day, or the subjects with the most usage", declare<UsageCommand>,
-    "  weir usage user:42                         usage by rule and day, in the last 30 days\n"
-    "  weir usage tenant:acme --from 2026-11-01 --to 2026-11-30 --rule search --csv >bill.csv\n"
-    "  weir usage --top 20 --days 7               subjects with the most usage in a week\n"
-    "  weir usage '*' --days 1                    today's usage of rules that count all clients together\n"
-    "\n"};
+const Command kUsageCommand{"usage", "Show a subject's usage by rule and day, or the subjects with the most usage",
+                            declare<UsageCommand>};
 
 }  // namespace weir::cli

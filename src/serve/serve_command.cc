@@ -206,18 +206,7 @@ Result<int> ServeCommand::run() {
 
 }  // namespace
 
-const cli::Command kServeCommand{
-    "serve", "Run the server: HTTP, gRPC and RESP, until SIGTERM", cli::declare<ServeCommand>,
-    "  weir serve                              HTTP on 8080, gRPC on 8081, RESP on 6380; loopback only\n"
-    "  weir serve --http :9000 --grpc off      other ports; :0 picks a free one, off disables a listener\n"
-    "  weir serve --resp unix:/run/weir.sock   on a unix socket\n"
-    "  weir serve --config weir.yaml           with rules; SIGHUP reloads them, a bad file changes nothing\n"
-    "  weir serve --envoy DIR                  with the unchanged files of Envoy's rate limit service\n"
-    "  weir serve --store redis://host         share limits between servers; see weir nodes\n"
-    "  weir serve --state state.weir           keep counts across restarts, upgrades and kill -9\n"
-    "  weir serve --tls-cert c.pem --tls-key k.pem   TLS on every TCP listener; reloads a renewed certificate\n"
-    "  weir serve --settings weir.conf         read options from a file: http = \"0.0.0.0:8080\"\n"
-    "  weir serve --http 0.0.0.0:8080          reachable from other machines: use a firewall\n"
-    "\n"};
+const cli::Command kServeCommand{"serve", "Run the server: HTTP, gRPC and RESP, until SIGTERM",
+                                 cli::declare<ServeCommand>};
 
 }  // namespace weir::serve
