@@ -16,7 +16,7 @@
 #include "gate/gate_impl.h"
 #include "policy/key_name.h"
 #include "policy/subject.h"
-#include "usage/usage_report.h"
+#include "usage/accounts.h"
 
 namespace weir {
 namespace {

@@ -2,17 +2,19 @@
 //
 // Plain values, and the text that saves them between two runs of a process. The text ends with the hash of everything
 // before it, so that an incomplete text is detected. Subjects are ids, see policy/subject.h. Pure; any thread. Tested
-// by tests/accounts_test.cc and fuzz/usage_text.cc.
+// by tests/accounts_test.cc, tests/client_usage_test.cc and fuzz/usage_text.cc.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "weir/clock.h"
 #include "weir/result.h"
+#include "weir/usage.h"
 
 namespace weir::usage {
 
@@ -68,5 +70,14 @@ Result<DayAccounts> parse_accounts(std::string_view text);
 // `2026-09-21`
 std::string day_text(std::int64_t day);
 Result<std::int64_t> parse_day(std::string_view text);
+
+// Reports combine the accounts of several days and processes: usage_report.cc. If one of them has no account of a
+// subject, it may have evicted it. Then the most that the account can have had is added to the number and to its error.
+
+// For one subject, by its id: a row for each rule and day with an account.
+void report_subject(std::span<const DayAccounts> days, std::string_view id, std::string_view rule, UsageReport& out);
+
+// The n highest certain usages over all days: a row for each subject and rule. `*` is not a subject here.
+void report_top(std::span<const DayAccounts> days, std::string_view rule, std::size_t n, UsageReport& out);
 
 }  // namespace weir::usage

@@ -1,5 +1,7 @@
-// Adds up accounts. See usage_report.h. Any thread.
-#include "usage/usage_report.h"
+// Adds up accounts of several days and processes. See accounts.h.
+//
+// Pure; any thread. Tested by tests/client_usage_test.cc.
+#include "usage/accounts.h"
 
 #include <algorithm>
 #include <map>

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,9 +14,9 @@
 
 #include "base/nearest.h"
 #include "control/control.h"
+#include "protocol/json_reader.h"
 #include "protocol/json_writer.h"
 #include "protocol/query.h"
-#include "server/admin/admin_body.h"
 #include "server/admin/admin_service.h"
 #include "server/http/http_routes.h"
 
@@ -27,6 +29,41 @@ http::HttpHandler explain_route, reset_route, ban_route, top_route;
 http::HttpHandler plans_route, list_plans_route, show_plan_route, set_plan_route, override_plan_route,
     remove_plan_route;
 http::HttpHandler nodes_route, usage_route;
+
+// The bodies of calls: a JSON object with a few known members.
+//
+// Parsing is strict: an unknown or repeated member is an error, because with a misspelt "for" a change would never
+// end. Members that describe a request, as in POST /v1/check, are passed on unparsed. See admin_body.cc.
+struct AdminMember {
+  enum class Type : std::uint8_t { text, flag, number };
+  enum class Need : std::uint8_t { optional, needed };
+  std::string_view name;
+  Type type = Type::text;
+  Need need = Need::optional;
+};
+
+// What happens to members that are not in the list.
+enum class Others : std::uint8_t { refused, attributes };
+
+class AdminBody {
+ public:
+  // An empty body is an empty object.
+  static Result<AdminBody> read(std::string_view body, std::span<const AdminMember> known,
+                                Others others = Others::refused);
+
+  std::string_view text(std::string_view name) const;  // empty if the member is missing
+  bool has(std::string_view name) const { return values_.contains(name); }
+  bool flag(std::string_view name) const { return text(name) == "true"; }
+  std::optional<std::uint64_t> number(std::string_view name) const;
+  // The members outside the list, as an object.
+  const std::string& attributes() const { return attributes_; }
+
+ private:
+  Result<void> take(protocol::JsonReader& json, const AdminMember& member);
+
+  std::map<std::string, std::string, std::less<>> values_;
+  std::string attributes_ = "{}";
+};
 
 // Helpers of several groups.
 http::HttpNext refuse_body(http::HttpContext& context, const Error& error);    // 400

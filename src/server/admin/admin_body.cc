@@ -1,5 +1,7 @@
-// Reads the bodies of admin API calls. See admin_body.h.
-#include "server/admin/admin_body.h"
+// Reads the bodies of admin API calls. See admin_api.h.
+//
+// Any thread. Tested by admin_api_test.cc.
+#include "server/admin/admin_api.h"
 
 #include <algorithm>
 #include <array>

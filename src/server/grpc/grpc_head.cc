@@ -1,5 +1,7 @@
-// Reads gRPC header fields, and writes the errors that they cause. See grpc_head.h.
-#include "server/grpc/grpc_head.h"
+// Reads gRPC header fields, and writes the errors that they cause. See grpc_call.h.
+//
+// Pure; any thread. Tested by grpc_session_test.cc.
+#include "server/grpc/grpc_call.h"
 
 #include "base/nearest.h"
 #include "protocol/request_id.h"
