@@ -82,8 +82,12 @@ void append_answer(std::string& out, const protocol::HttpAnswer& answer, const F
   append_status(out, answer.status);
   append_date(out, context.service, now);
   if (!answer.content_type.empty()) out.append("Content-Type: ").append(answer.content_type).append("\r\n");
-  base::append_digits(out.append("Content-Length: "), static_cast<std::int64_t>(answer.body.size()));
-  out.append("\r\n").append(answer.fields);
+  char length[48];
+  base::Pen pen(length);
+  pen.put("Content-Length: ");
+  pen.put_digits(static_cast<std::int64_t>(answer.body.size()));
+  pen.put("\r\n");
+  out.append(length, static_cast<std::size_t>(pen.at() - length)).append(answer.fields);
   if (framing.connection == After::close) {
     out.append("Connection: close\r\n");
   } else if (framing.is_http10) {
