@@ -14,7 +14,6 @@
 
 #include "base/mutex.h"
 #include "fleet/script_call.h"
-#include "weir/result.h"
 #include "weir/verdict.h"
 
 namespace weir::fleet {
@@ -47,9 +46,8 @@ class Doubt {
   const std::string& id() const { return id_; }
   std::int64_t undoes_us() const { return undoes_us_; }
 
-  // The epochs when this node booked its charges: what UnsyncedCharges::doubt() returned.
+  // The epochs when this node booked its charges: what UnsyncedCharges::doubt() returned. Only before decide().
   void set_epoch(std::string_view name, const Limit& limit, std::uint64_t epoch) {
-    WEIR_ASSERT(!is_decided_);
     for (Part& part : parts_) {
       if (part.name == name && part.limit == limit) part.epoch = epoch;
     }
