@@ -187,18 +187,20 @@ bool ScriptPipeline::submit(ScriptRequest& request, Requester& requester, Micros
     request.state = State::failed;
     return false;
   }
-  ++counts_.requests;
   request.deadline = now_ + options_.deadline;
+  Server& server = this->server(request.server);
+  enqueue(request);  // may find no memory, before anything is counted
+  ++counts_.requests;
   ++in_flight_;
-  ++server(request.server).requests;
-  enqueue(request);
+  ++server.requests;
   return true;
 }
 
 void ScriptPipeline::enqueue(ScriptRequest& request) {
   Place& place = places_[request.slot];
+  if (!place.is_ready) ready_.push_back(request.slot);
+  place.is_ready = true;
   place.waiting.push_back(&request);
-  if (!std::exchange(place.is_ready, true)) ready_.push_back(request.slot);
 }
 
 void ScriptPipeline::finish(ScriptRequest& request, State state) {

@@ -54,9 +54,9 @@ class LimitCache {
     if (slot == nullptr && limit) return others_.emplace_back(std::move(limit));
     if (slot == nullptr) return passing_ = std::move(limit);
     if (slot->bytes.empty()) ++size_;
+    slot->bytes = bytes;  // first, as it may find no memory
     slot->round = round_;
     slot->kind = kind;
-    slot->bytes = bytes;
     return slot->limit = std::move(limit);
   }
 
