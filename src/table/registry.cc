@@ -37,14 +37,6 @@ std::size_t recent_place(const Limit& limit, std::uint64_t family) {
   return ((numbers ^ family) * 0x9e3779b97f4a7c15) >> 56;
 }
 
-// Cheaper than ==, because a calendar must be the same object.
-bool are_same(const Limit& a, const Limit& b) {
-  const std::int64_t differences = (a.permits ^ b.permits) | (a.period_us ^ b.period_us) | (a.phase_us ^ b.phase_us) |
-                                   (a.capacity ^ b.capacity) | (a.rate ^ b.rate) | (a.weight ^ b.weight) |
-                                   (a.events_max ^ b.events_max);
-  return differences == 0 && a.algorithm == b.algorithm && a.calendar == b.calendar;
-}
-
 Windows windows_of(const Limit& limit, Form form) {
   if (form == Form::compact) return kCompact;
   if (limit.calendar) return kByCalendar;
@@ -55,6 +47,12 @@ Windows windows_of(const Limit& limit, Form form) {
 template <class Numbered>
 auto numbers_of(Numbered& limit) {
   return std::tie(limit.permits, limit.period_us, limit.capacity, limit.rate, limit.weight, limit.events_max);
+}
+
+// Cheaper than ==, because a calendar must be the same object.
+bool are_same(const Limit& a, const Limit& b) {
+  return numbers_of(a) == numbers_of(b) && a.phase_us == b.phase_us && a.algorithm == b.algorithm &&
+         a.calendar == b.calendar;
 }
 
 std::string zone_of(const RegistryEntry& entry) {
